@@ -187,14 +187,14 @@ def presets() -> Drawing:
 
 
 def hei_nw() -> Drawing:
-    """Draw the episodic index: the gate, sparse keys, and completion from a part."""
+    """Draw the episodic index: the gate, and sparse keys."""
     drawing = Drawing(
         "hei_nw", 330, "The episodic index, hei_nw",
         "Left, teaching: a fact goes through a gate, which adds up half of its surprise, half of"
         " its novelty, its reward and its pin. Above one half it is written with a sparse key, a"
         " few units of many; else it is kept nowhere. Right, recall: the words of a question excite"
-        " some units, the fact whose key shares most of them is found, the rest of its units are"
-        " added to the cue, and so a second fact is found that shares nothing with the question.",
+        " some units, and the facts whose keys share most of them are found; a rare unit counts"
+        " more than a frequent one.",
     )  # fmt: skip
     drawing.text(150, 16, "*teaching", 14)
     drawing.box(10, 36, 130, 44, "a fact, its marks,\nits surprise", accent="one")
@@ -209,7 +209,7 @@ def hei_nw() -> Drawing:
     rows = (
         "..#...#....#....#..",
         "#...#.....#...#....",
-        "..#.....#....#.....",
+        "..#...#.#....#.....",
         ".#...#...#......#..",
     )
     for number, row in enumerate(rows):
@@ -225,13 +225,10 @@ def hei_nw() -> Drawing:
     drawing.cells(380, 128, "......#....#.......", accent="two")
     drawing.text(598, 134, "cue", 12, "start")
     drawing.arrow((455, 144), (455, 166))
-    drawing.text(380, 178, "finds the fact that shares most: fact 1", 12, "start")
+    drawing.text(380, 178, "finds the facts that share most: fact 1, with both", 12, "start")
     drawing.cells(380, 190, "..#...#....#....#..")
-    drawing.arrow((455, 206), (455, 228))
-    drawing.text(380, 240, "whose other units join the cue: completion", 12, "start")
-    drawing.cells(380, 252, "..+...#....#....+..", accent="two")
-    drawing.arrow((455, 268), (455, 290))
-    drawing.text(380, 302, "which finds facts 3 and 4, linked only by fact 1", 12, "start")
+    drawing.text(380, 222, "then fact 3, with one; a rare unit counts more", 12, "start")
+    drawing.cells(380, 234, "..#...#.#....#.....")
     return drawing
 
 
@@ -241,7 +238,7 @@ def sgc_rss() -> Drawing:
         "sgc_rss", 330, "The semantic store, sgc_rss",
         "Left, teaching: a sentence is read as a relation between two names. Where it fits the"
         " schemas at .55 or more it becomes an edge of the graph at once; else a gate decides, at"
-        " .6: an edge, or a text that is parked and weighed again later. Right, recall: Where does"
+        " .6: an edge, or a parked text, where missing links are sought. Right, recall: Where does"
         " Halwen's teacher live? is followed from Halwen over the relation teacher to Corwin, and"
         " over the relation home to Ely. Other edges are left aside.",
     )  # fmt: skip

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import http.server
+import importlib.util
+import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -135,8 +141,162 @@ def test_texts_have_times_and_marks_and_nothing_else(student, tmp_path, module):
         ("1", "0", "0")
     }
     telemetry = json.loads(job.file(work.TELEMETRY).read_text("utf-8"))
+    assert "stored" not in telemetry, "it does not say how many texts it keeps"
     assert (telemetry["requests"], telemetry["hits"], telemetry["lessons"]) == (2, 2, 4)
     assert "name" not in telemetry
+
+
+KEEPS = (
+    "import json\n"
+    "class Memory:\n"
+    "    def __init__(self, folder): self.file = folder / 'texts'\n"
+    "    def teach(self, texts):\n"
+    "        with self.file.open('a') as file:\n"
+    "            for text in texts: print(text, file=file)\n"
+    "    def recall(self, question, k):\n"
+    "        texts = self.file.read_text().splitlines()\n"
+)
+
+
+def test_a_fact_in_other_words_is_delivered(student, tmp_path, module):
+    """What the graph of relations finds is told in words that no grammar reads."""
+    works = matrix(
+        tmp_path / "runs", suites=["semantic", "episodic"], sizes=[8], languages=["en"],
+        preset_names=["memory/sgc_rss", preset(tmp_path, module(
+            "from rulerlib.memory.relation_graph import RelationGraph, Settings\n"
+            "from rulerlib import languages\n"
+            "class Memory:\n"
+            "    def __init__(self, folder):\n"
+            "        english, settings = languages.load('en'), Settings(gate=False)\n"
+            "        self.graph = RelationGraph(folder, settings, english)\n"
+            "    def teach(self, texts): self.graph.teach('', texts)\n"
+            "    def close(self): self.graph.close()\n"
+            "    def recall(self, question, k):\n"
+            "        read = [self.graph._reader.fact(one.text).values.values()\n"
+            "                for one in self.graph.recall('', question)]\n"
+            "        return [f\"As for {', '.join(each)}: so it is.\" for each in read]\n"
+        ))],
+    )  # fmt: skip
+    assert not taught(works)
+    for theirs, ours in itertools.pairwise(works):
+        if theirs.recipe is ours.recipe:
+            delivered = [[row["in_prompt"] for row in rows(job)] for job in (theirs, ours)]
+            assert delivered[0] == delivered[1] == ["1"] * 8
+            assert {row["disagree"] for row in rows(ours)} == {""}, "it claims nothing"
+
+
+# The package of each adapter, and the least share of needed facts among the first five texts.
+ADAPTERS = {"langgraph_memory": ("langgraph", 0.9), "mem0_memory": ("mem0", 0.9)}
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_memories_of_others_are_taught_and_asked(student, tmp_path, monkeypatch, name):
+    monkeypatch.syspath_prepend(ROOT / "book" / "adapters")
+    package, least = ADAPTERS[name]
+    # Not by importing it: the adapter says first that nothing is to be sent anywhere.
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    works = matrix(tmp_path / "runs", preset_names=[f"{name}:Memory", "rag"], sizes=[8],
+                   languages=["en"])  # fmt: skip
+    assert not taught(works)
+    for job in works:
+        recalls = [float(row["recall_at_5"]) for row in rows(job)]
+        assert sum(recalls) >= least * len(recalls)
+
+
+class Shelf(http.server.BaseHTTPRequestHandler):
+    """The three routes of a memory behind an address."""
+
+    collections: ClassVar[dict[str, list[dict[str, object]]]] = {}
+
+    def do_POST(self) -> None:
+        given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        texts = self.collections.setdefault(given["collection"], [])
+        told = {}
+        if self.path == "/teach":
+            texts += given["texts"]
+        elif self.path == "/recall":
+            words = {*given["question"].split()}
+            best = sorted(texts, key=lambda text: -len(words & {*text["text"].split()}))
+            told = {"texts": [text["text"] for text in best[: given["k"]]]}
+        else:
+            told = {"stored": len(texts)}
+        body = json.dumps(told).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_) -> None:
+        """Say nothing."""
+
+
+def test_a_memory_behind_an_address(student, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book" / "adapters")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shelf)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        (job,) = matrix(
+            tmp_path / "runs", preset_names=["http_memory:Memory"], sizes=[6],
+            suites=["episodic_cross"], languages=["en"],
+            changes={"url": f"http://127.0.0.1:{server.server_port}/"},
+        )  # fmt: skip
+        assert not taught([job])
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert sorted(map(len, Shelf.collections.values())) == [20] * 6
+    assert {text["session"] for texts in Shelf.collections.values() for text in texts} == {0, 1, 2}
+    recalls = [float(row["recall_at_5"]) for row in rows(job) if row["answerable"] == "1"]
+    assert sum(recalls) > 0.5 * len(recalls)
+    assert json.loads(job.file(work.TELEMETRY).read_text("utf-8"))["stored"] == 120
+
+
+def test_a_memory_is_named_on_the_command_line(tmp_path):
+    shutil.copyfile(EXAMPLE, tmp_path / "my_memory.py")
+    words = ["run", "--system", "my_memory:Memory", "--suites", "semantic", "--sizes", "3",
+             "--seeds", "7", "--language", "en", "--model", "reference", "--engine", "reference",
+             "--engine-option", "tokenizer=lille", "--set", "k=3"]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *sys.path)))}
+    done = subprocess.run(
+        [sys.executable, "-m", "rulerlib.memory.bench", *words],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    presets_told = [line.split()[0] for line in done.stdout.splitlines()[1:5]]
+    assert [name.partition("-")[0] for name in presets_told] == [
+        "span_short", "rag", "oracle", "my_memory",
+    ]  # fmt: skip
+    for name in ("metrics.csv", "metrics.json"):
+        assert len([*(tmp_path / "runs").rglob(name)]) == 4
+
+
+CHEATS = [
+    ("return []", r"retrieval.hits == 0: mine-\w+ recalled nothing for any of 8 questions"),
+    ("return ['I know all that.']", "recalled the same texts for all 8 questions"),
+    ("self.file.open('a').write(question); return texts[:k]", "changed while it was asked"),
+    (
+        "from rulerlib.memory.suites import Recipe\n"
+        "        golds = {probe.text: probe.golds[0] for item in Recipe('episodic', 8, 7, 'da')\n"
+        "                 for probe in item.episode.probes}\n"
+        "        return [f'It is {golds[question]}.']",
+        "recalled an answer that was never taught, and nothing beside it, for 8 of 8 questions",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("recall", "said"), CHEATS, ids=[said[:20] for _, said in CHEATS])
+def test_a_memory_that_is_dead_or_cheats_is_stopped_before_a_model_is_asked(
+    student, tmp_path, module, recall, said
+):
+    name = module(f"{KEEPS}        {recall}\n")
+    (job,) = matrix(tmp_path / "runs", preset_names=[preset(tmp_path, name)], sizes=[8])
+    (sentence,) = taught([job])
+    assert re.search(said, sentence)
+    assert not student.asked
+    assert not job.file(work.METRICS).exists()
 
 
 TEACH, RECALL = "def teach(self, texts): pass", "def recall(self, question, k): return []"

@@ -37,13 +37,12 @@ CHANGES: list[tuple[str, str, dict[str, Any]]] = [
     ("rag", "episodic", {"words": False}),
     ("rag", "episodic_cross", {"vectors": False, "k": 3}),
     ("memory/hei_nw", "episodic_multi", {"gate": False, "surprise": "none"}),
-    ("memory/hei_nw", "semantic", {"sparse": False}),
-    ("memory/hei_nw", "semantic", {"completion": False, "replay": False, "gate": False}),
+    ("memory/hei_nw", "semantic", {"replay_steps": 0, "gate": False}),
     ("memory/hei_nw", "semantic", {"replay_steps": 80, "replay_consolidate": 1}),
     ("memory/sgc_rss", "semantic", {"fast_track": False, "surprise": "reader"}),
     ("memory/sgc_rss", "semantic", {"gate_threshold": 1.5, "schema_threshold": 0.9}),
-    ("memory/sgc_rss", "episodic_cross", {"completion": False, "replay": False, "resolve": False}),
-    ("memory/smpd", "spatial", {"astar": False, "macros": False}),
+    ("memory/sgc_rss", "episodic_cross", {"completion": False, "resolve": False}),
+    ("memory/smpd", "spatial", {"astar": False}),
 ]
 
 

@@ -227,7 +227,9 @@ def test_a_system_is_given_texts_and_questions_and_nothing_else(
     )
     monkeypatch.setattr(kind, "teach", None)
     taught([job])
-    assert given == [(episode.id, probe.text) for episode, _, probe in job.questions()]
+    expected = [(episode.id, probe.text) for episode, _, probe in job.questions()]
+    # The first one again, to see that asking taught it nothing.
+    assert given == [*expected, expected[0]]
 
 
 def test_sessions_are_taught_one_after_the_other_and_flushed(student, tmp_path, monkeypatch):
@@ -269,8 +271,8 @@ def test_what_was_taught_is_rehearsed(student, tmp_path):
     (job,) = matrix(tmp_path, preset_names=["memory/hei_nw"])
     assert not taught([job], ask=False)
     with contextlib.closing(job.preset.opened(job.file(STORE), job.pack)) as system:
-        traces = [note["traces"].values() for _, note in system.store.notes()]
-    assert [sum(trace[3] for trace in episode) for episode in traces] == [20, 20]
+        traces = [note.values() for _, note in system.store.notes()]
+    assert [sum(times for _, times in episode) for episode in traces] == [20, 20]
     texts = [fact.text for episode in job.episodes() for fact in episode.facts]
     assert student.read == texts, "the reader says how unexpected each is"
     taught([job])
@@ -398,6 +400,38 @@ def test_a_memory_that_was_never_asked(student, tmp_path, monkeypatch):
     (sentence,) = taught([job])
     assert sentence.endswith("retrieval.requests == 0: rag was never asked for anything.")
     assert not job.file(METRICS).exists()
+
+
+def test_one_text_that_claims_to_be_all_facts_delivers_itself_alone(student, tmp_path, monkeypatch):
+    (job,) = matrix(tmp_path, preset_names=["rag"], sizes=[6])
+    search = Rag.search
+
+    def boast(self, episode, question):
+        last = search(self, episode, question)[-1]
+        return [last._replace(numbers=tuple(range(20)))]
+
+    monkeypatch.setattr(Rag, "search", boast)
+    assert not taught([job])
+    for row, (episode, _, probe) in zip(rows(job), job.questions(), strict=True):
+        (recalled,) = asked_of(job)[int(row["index"])].facts["recalled"]
+        told = {fact.text for fact in episode.needed(probe)} == {recalled["text"]}
+        assert (row["recall_at_1"], row["in_prompt"]) == (str(int(told)),) * 2
+        assert row["disagree"] == str(int(not told))
+    assert "1" in {row["disagree"] for row in rows(job)}
+
+
+def test_memories_that_are_compared_recall_as_many_texts(student, tmp_path):
+    mine = tmp_path / "mine.yaml"
+    same = "system_prompt: 'Answer with the exact shortest span from the prompt. No explanations.'"
+    mine.write_text(f"system: rag\nsettings: {{k: 10}}\n{same}\n", "utf-8")
+    works = matrix(tmp_path, preset_names=["rag", str(mine)])
+    sentence = r"k of mine-\w+ is 10, but must be 5, what rag has"
+    with pytest.raises(ParameterError, match=sentence):
+        bench.check(works)
+    # What is asked in another way is not compared.
+    mine.write_text("system: rag\nsettings: {k: 10}\n", "utf-8")
+    bench.check(matrix(tmp_path, preset_names=["rag", str(mine)]))
+    bench.check(matrix(tmp_path, preset_names="all"))
 
 
 @pytest.mark.parametrize(

@@ -150,18 +150,18 @@ def misfits(graph: RelationGraph) -> None:
 def test_what_does_not_fit_is_parked(fresh) -> None:
     """Its words find it, and so does a question that needs it, unless completion is off."""
     odd, question = "Ely teaches York.", "Who teaches York?"
-    graph, plain = fresh(replay=False), fresh(replay=False, completion=False)
+    graph, plain = fresh(), fresh(completion=False)
     for each in (graph, plain):
         misfits(each)
-        parked = len(held(each).parked)
+        edges = len(held(each).edges)
         teach(each, odd)
-        assert len(held(each).parked) == parked + 1
+        assert len(held(each).edges) == edges
         assert odd in texts(each, question)
         assert texts(each, "Ely and York?")
     assert (graph.counts["followed"], plain.counts["followed"]) == (1, 0)
     # It passes with a mark, and without a gate.
     for chosen, marks in (({"gate": False}, {}), ({}, {"pinned": True})):
-        other = fresh(replay=False, **chosen)
+        other = fresh(**chosen)
         misfits(other)
         edges = len(held(other).edges)
         teach(other, odd, **marks)
@@ -171,7 +171,7 @@ def test_what_does_not_fit_is_parked(fresh) -> None:
 @pytest.mark.parametrize("knobs", [DATED, SOURCED])
 def test_all_is_parked(fresh, knobs: dict) -> None:
     """Chains are followed through the texts alone, those that hold; without completion they end."""
-    strict = {"fast_track": False, "gate_threshold": 1.9, "replay": False}
+    strict = {"fast_track": False, "gate_threshold": 1.9}
     made, graph = items("semantic", **knobs), fresh(**strict)
     assert share(graph, made) == 1
     assert not any(held(graph, item.episode.id).edges for item in made)
@@ -182,27 +182,11 @@ def test_all_is_parked(fresh, knobs: dict) -> None:
     assert share(fresh(**strict, completion=False), made) < 1
 
 
-def test_parked_facts_are_weighed_again(fresh) -> None:
-    """What nothing was known of fits as soon as more of it was taught, in a later session too."""
-    for replay in (True, False):
-        graph = fresh(replay=replay)
-        misfits(graph)
-        before = len(held(graph).parked)
-        teach(graph, "Ada cuts the hair of Cy.")
-        (fact,) = [text.id for text in graph.store.texts("a")][-1:]
-        assert len(held(graph).parked) == before + 1
-        teach(graph, "Bo cuts the hair of Di.", "Cy cuts the hair of Eb.")
-        assert (fact in held(graph).by_fact) == replay
-        # With replay from the graph, else from its words: it is found.
-        assert texts(graph, "Who cuts the hair of Cy?") == ["Ada cuts the hair of Cy."]
-    assert len(held(graph).by_fact) + len(held(graph).parked) == graph.stored()
-
-
 def test_surprise_counts_at_the_gate(fresh) -> None:
     """What the reader did not expect is new."""
     edges = []
     for surprise in (0.0, 1.0):
-        graph = fresh(replay=False)
+        graph = fresh()
         misfits(graph)
         graph.teach("a", [Text("Ada cuts the hair of Cy.", 90, surprise=surprise)])
         edges.append(len(held(graph).edges))
@@ -233,7 +217,7 @@ def test_ablations_of_recall_show(fresh) -> None:
     made, edges = items("semantic", size=20, facts=40, distractors=1, contradictions="date"), []
     for chosen in ({}, {"gate": False}, {"gate_threshold": 0}, {"fast_track": False},
                    {"schema_threshold": 1.0}):  # fmt: skip
-        graph = fresh(replay=False, **chosen)
+        graph = fresh(**chosen)
         for item in made:
             graph.teach(item.episode.id, texts_of(item.episode))
         edges.append(sum(len(held(graph, item.episode.id).edges) for item in made))

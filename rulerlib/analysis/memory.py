@@ -37,8 +37,8 @@ RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
 """The share of the needed facts among the first texts that were recalled."""
 
 PERCENT = (
-    *MEASURES, *DIAGNOSTICS, *RECALLS, "in_prompt", "reader", "oracle", "leaked", "constant",
-    "chance", "baseline", "difference", "valid", "success",
+    *MEASURES, *DIAGNOSTICS, *RECALLS, "in_prompt", "disagree", "reader", "oracle", "leaked",
+    "constant", "chance", "baseline", "difference", "valid", "success",
 )  # fmt: skip
 """Columns of these tables that are shares, for `rulerlib.show.table`."""
 
@@ -87,7 +87,9 @@ def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataF
     DataFrame
         ``by``, ``n``; `RECALLS`, NaN where a preset recalls nothing; ``mrr``, the mean of 1 / the
         rank of the first text that holds a needed fact; ``in_prompt``, the share of prompts that
-        really held all needed facts, with its interval; ``reader``, how often the answer was right
+        really held all needed facts, as they are read in it, with its interval; ``disagree``, how
+        often the system claims other needed facts than are read in what it recalled, NaN where it
+        claims none; ``reader``, how often the answer was right
         (em_norm) where they did, with its interval and ``reader n``; ``oracle``, the same where the
         facts were simply given, on the same questions; ``leaked``; ``latency_ms``, the median time
         of recall; ``prompt_tokens`` and ``cut``, their means. An empty table says why.
@@ -107,7 +109,8 @@ def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataF
         table_rows.append({
             **names, "n": len(part),
             **{name: part[name].mean() for name in RECALLS}, "mrr": part["rr"].mean(),
-            **means(part, "in_prompt"), "reader n": len(held), **means(held, "reader"),
+            **means(part, "in_prompt"), "disagree": part["disagree"].mean(),
+            "reader n": len(held), **means(held, "reader"),
             "oracle": ceilings.get(tuple(names[name] for name in others), math.nan),
             "leaked": part["leaked"].mean(), "latency_ms": part["latency_ms"].median(),
             "prompt_tokens": part["prompt_tokens"].mean(), "cut": part["cut"].mean(),

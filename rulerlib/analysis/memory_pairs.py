@@ -49,6 +49,22 @@ def floors(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     return pd.DataFrame(floor_rows)
 
 
+def no_better(rows: pd.DataFrame) -> str:
+    """Return in a sentence which presets with facts are right no more often than one answer.
+
+    That is the answer that is right most often in a set, given to each of its questions.
+    """
+    told = []
+    for names, part in groups(rows, by_of(rows)) if len(rows) else ():
+        right, constant = (int(part[name].sum()) for name in ("em_norm", "constant"))
+        if names["preset"] not in (BASELINE, "core") and right <= constant:
+            told.append("{preset} in {suite} ({language}, {model}: ".format(**names))
+            told[-1] += f"{right} of {len(part)}, and {constant})"
+    if not told:
+        return "Every preset with facts is right more often than the same answer to all questions."
+    return f"No more often right than the same answer to all questions: {'; '.join(told)}."
+
+
 def _without_preset(by: Sequence[str]) -> list[str]:
     return [name for name in by if name not in ("preset", "changes")]
 

@@ -23,8 +23,7 @@ question. None of them sees an answer.
 ================================  =================================================================
 `rulerlib.memory.system`          what a system is; texts, and the store that ours keep them in
 `rulerlib.memory.rag`             the facts that fit best by words and by vectors, fused
-`rulerlib.memory.episodic_index`  sparse keys, a gate that decides what is written, completion from
-                                  a part, replay
+`rulerlib.memory.episodic_index`  a gate that decides what is written, sparse keys, replay
 `rulerlib.memory.relation_graph`  relations in a graph that is walked over several hops
 `rulerlib.memory.place_map`       a map learnt from walks, and the shortest way over it
 `rulerlib.memory.outside`         a memory that somebody else wrote
@@ -40,6 +39,7 @@ what a system recalls. They are compared under the same prompt and the same deco
 `rulerlib.memory.bench`       what is checked, run and told; the command
 `rulerlib.memory.teaching`    texts go into a system, in a process of its own, and are rehearsed
 `rulerlib.memory.asking`      what is recalled becomes part of a question, which is then asked
+`rulerlib.memory.delivered`   which facts a recalled text tells, whatever a system claims
 `rulerlib.memory.measuring`   ``metrics.csv`` and ``metrics.json``
 ============================  =====================================================================
 """

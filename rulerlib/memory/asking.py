@@ -11,6 +11,8 @@ room stands in it as it is, and beside it nothing that was taught.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,6 +21,7 @@ import rulerlib
 from rulerlib import predict as prediction
 from rulerlib.errors import require, shortened
 from rulerlib.memory import work
+from rulerlib.memory.delivered import Needs
 from rulerlib.memory.prompting import asked, beside, fitted, leak
 from rulerlib.memory.system import Recalled, System
 from rulerlib.memory.teaching import GuardError, opened
@@ -31,6 +34,9 @@ from rulerlib.tasks.episodes import Episode, Probe
 
 KEEP = {"all": "last"}
 """Which texts stay where not all have room, by system: the first of what others bring."""
+
+MOST_BARE = 0.1
+"""The largest share of questions for which a text may be recalled that is nothing but an answer."""
 
 
 class Prompts:
@@ -158,6 +164,7 @@ def in_context(system: str, episode: Episode, probe: Probe) -> list[Recalled]:
 
 def _recall(job: Work) -> list[list[Recalled]]:
     """Return what the memory system recalls for each question, and write down what it counted."""
+    before = _state(job)
     system, semantic = opened(job)
     brought, microseconds = list[list[Recalled]](), list[int]()
     try:
@@ -168,8 +175,10 @@ def _recall(job: Work) -> list[list[Recalled]]:
                 texts = _joined(semantic, episode, probe, texts)
                 texts = texts[: job.preset.settings["k"]]
             microseconds.append(round((time.perf_counter() - begin) * 1e6))
-            brought.append([_numbered(recalled, episode) for recalled in texts])
+            brought.append(texts)
         telemetry: dict[str, Any] = system.telemetry()
+        episode, _, probe = next(job.questions())
+        again = system.recall(episode.id, probe.text) if semantic is None else brought[0]
     finally:
         system.close()
         if semantic is not None:
@@ -177,16 +186,42 @@ def _recall(job: Work) -> list[list[Recalled]]:
     if not telemetry["requests"]:
         name = job.preset.short
         raise GuardError(f"retrieval.requests == 0: {name} was never asked for anything.")
+    changed = _state(job) != before or again != brought[0]
+    _check_recalled(job, brought, changed)
     files.write_object(job.file(work.TELEMETRY), {**telemetry, "microseconds": microseconds})
     return brought
 
 
-def _numbered(recalled: Recalled, episode: Episode) -> Recalled:
-    """Return a recalled text with the facts that it is, where the system does not say."""
-    if recalled.numbers:
-        return recalled
-    same = (fact.number for fact in episode.facts if fact.text == recalled.text)
-    return recalled._replace(numbers=tuple(same))
+def _state(job: Work) -> dict[str, str]:
+    """Return a hash of each file in a store, by its path."""
+    store = job.file(work.STORE)
+    return {
+        str(path.relative_to(store)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(store.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _check_recalled(job: Work, brought: Sequence[Sequence[Recalled]], changed: bool) -> None:
+    """Stop where what was recalled is not what a memory can have recalled."""
+    name, texts = job.preset.short, [[recalled.text for recalled in answer] for answer in brought]
+    if changed:
+        raise GuardError(f"The store of {name} changed while it was asked; asking must not teach.")
+    if not any(text.strip() for text in itertools.chain(*texts)):
+        raise GuardError(
+            f"retrieval.hits == 0: {name} recalled nothing for any of {len(texts)} questions."
+        )
+    if job.recipe.size > 1 and texts.count(texts[0]) == len(texts):
+        raise GuardError(f"{name} recalled the same texts for all {len(texts)} questions.")
+    bare = 0
+    for recalled, (episode, _, probe) in zip(texts, job.questions(), strict=True):
+        needs = Needs(episode, probe, job.pack)
+        bare += any(map(needs.bare, recalled))
+    if bare > MOST_BARE * len(texts):
+        raise GuardError(
+            f"{name} recalled an answer that was never taught, and nothing beside it, for {bare} of"
+            f" {len(texts)} questions: a memory brings what it was taught."
+        )
 
 
 def _joined(

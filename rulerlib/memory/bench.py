@@ -2,11 +2,13 @@
 
     rulerlib memory --presets span_short,memory/hei_nw --dry-run
     rulerlib memory --suites episodic --presets rag --sizes 2 --seeds 7
+    rulerlib memory run --system mine:Memory --model reference --engine reference --sizes 50
 
-The first command prints all that would be run, the second one runs a little. All that can be known
-before anything is taught is checked first (`check`). What stops one piece of work stops no other,
-and is tried again by the next run; what is finished is not done again. A process of its own teaches
-and rehearses (`rulerlib.memory.teaching`); this one asks (`rulerlib.memory.asking`).
+The first command prints all that would be run, the second one runs a little, the third one asks a
+memory of your own beside none, a search, and the facts themselves. All that can be known before
+anything is taught is checked first (`check`). What stops one piece of work stops no other, and is
+tried again by the next run; what is finished is not done again. A process of its own teaches and
+rehearses (`rulerlib.memory.teaching`); this one asks (`rulerlib.memory.asking`).
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ from rulerlib.store import files
 # What a question counts on the bar where its episode is taught; where it is asked it counts 1.
 _TEACHING = 0.1
 
+BESIDE = ("span_short", "rag", "oracle")
+"""The presets that a memory of one's own is compared with."""
+
 Finish = Callable[[Work, str | None, dict[str, Any]], object]
 """Told of each piece of work: what stopped it, if anything, and what it cost."""
 
@@ -42,13 +47,21 @@ def check(works: Sequence[Work]) -> None:
     ------
     ParameterError
         If the model cannot take a preset's system prompt or the length, a question alone has no
-        room, or two are the same.
+        room, two are the same, or memories that are asked alike recall different numbers of texts.
     DataError, MissingExtraError
         If a tokenizer or a language pack cannot be read.
     """
     require(works, "works", works, "at least one")
     model, folders = works[0].reader(), set[Path]()
+    brings: dict[Any, tuple[str, Any]] = {}
     for job in works:
+        preset = job.preset
+        if preset.stores:
+            name, k = brings.setdefault(
+                preset.format(job.pack), (preset.short, preset.settings["k"])
+            )
+            what = f"{k}, what {name} has: presets that are compared recall as many texts"
+            require(preset.settings["k"] == k, f"k of {preset.short}", preset.settings["k"], what)
         require(job.folder not in folders, "works", str(job), "left out, because it is there twice")
         folders.add(job.folder)
         prompts = asking.Prompts(job, model)
@@ -166,6 +179,8 @@ def _parser() -> argparse.ArgumentParser:
         "--suites episodic --presets rag,memory/hei_nw --sizes 2 --seeds 7",
     )
     add = parser.add_argument
+    add("run", nargs="?", choices=["run"], help="may be said")
+    add("--system", metavar="MODULE:CLASS", help=f"your memory, beside {', '.join(BESIDE)}")
     add("--suites", default="all", metavar="A,B", help=", ".join(SUITES))
     add("--presets", default="all", metavar="A,B", help=", ".join(presets.NAMES))
     # Numbers are read as texts, so that a wrong one is told as everywhere else.
@@ -219,8 +234,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         a parameter cannot work; 130 after Ctrl-C.
     """
     given = _parser().parse_args(arguments)
+    names = [*BESIDE, given.system] if given.system else given.presets
     works = expand(
-        given.presets, given.suites, given.sizes, given.seeds, given.language,
+        names, given.suites, given.sizes, given.seeds, given.language,
         fields.settings("knob", given.knob, "facts=50"),
         fields.settings("set", given.set, "k=3"),
         model=given.model, engine=given.engine, length=fields.value(given.length),

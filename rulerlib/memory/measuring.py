@@ -14,6 +14,7 @@ of it follows from files, and from the episodes, which are made anew.
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,9 +26,8 @@ from rulerlib.errors import DataError
 from rulerlib.languages import Language
 from rulerlib.memory import work
 from rulerlib.memory.asking import KEEP, in_context
-from rulerlib.memory.presets import Preset
+from rulerlib.memory.delivered import Needs
 from rulerlib.memory.prompting import beside, leak
-from rulerlib.memory.system import Recalled
 from rulerlib.memory.teaching import GuardError, check_preset
 from rulerlib.memory.work import Work
 from rulerlib.metrics.short_answers import em_norm, number
@@ -45,10 +45,14 @@ COLUMNS = (
     "suite", "preset", "model", "language", "profile", "size", "seed", "episode", "probe", "index",
     "kind", "question", "answer", "gold", "em", "em_raw", "em_norm", "f1", "pred_len", "gold_len",
     "overlong", "format_violation", "answerable", "refused", "needed", "taught", "recalled",
-    *(f"recall_at_{k}" for k in KS), "rr", "in_prompt", "leaked", "constant", "chance",
+    *(f"recall_at_{k}" for k in KS), "rr", "in_prompt", "disagree", "stale", "leaked", "constant",
+    "chance",
     "latency_ms", "prompt_tokens", "cut", "valid", "success", "steps_over",
 )  # fmt: skip
 """The columns of ``metrics.csv``; what does not apply to a question is empty there."""
+
+UPDATED = ("corrected", "retracted")
+"""Questions about what was said in another way later; the last fact that they need decides."""
 
 MOST_REFUSED = 0.5
 """The largest share of questions that a reader may refuse though what they need is before it."""
@@ -234,7 +238,7 @@ def rows(job: Work) -> Iterator[dict[str, Any]]:
             "constant": em_norm(usual, probe.golds, recipe.language) == 1,
             "chance": chance(episode, probe, job.pack, len(lengths)),
             **_scored(prediction.pred, episode, probe, job.pack),
-            **_remembered(job.preset, episode, probe, prediction),
+            **_remembered(job, episode, probe, prediction),
         }  # fmt: skip
 
 
@@ -256,37 +260,51 @@ def _scored(pred: str, episode: Episode, probe: Probe, language: Language) -> di
 
 
 def _remembered(
-    preset: Preset, episode: Episode, probe: Probe, prediction: Prediction
+    job: Work, episode: Episode, probe: Probe, prediction: Prediction
 ) -> dict[str, Any]:
     """Return what a memory brought to a question, and what of it stood in the prompt."""
-    needs, about = probe.needs, prediction.others.get("facts", {})
+    preset, about = job.preset, prediction.others.get("facts", {})
+    needs, read = {*probe.needs}, Needs(episode, probe, job.pack)
     if preset.stores:
-        brought = [
-            Recalled(entry["text"], tuple(entry["numbers"]), entry["score"])
-            for entry in about.get("recalled", ())
-        ]
+        brought = [entry["text"] for entry in about.get("recalled", ())]
+        told = [read.told_by(text) for text in brought]
     else:
-        brought = in_context(preset.system, episode, probe)
+        shown = in_context(preset.system, episode, probe)
+        brought = [recalled.text for recalled in shown]
+        told = [needs.intersection(recalled.numbers) for recalled in shown]
+    claimed = {number for entry in about.get("recalled", ()) for number in entry["numbers"]}
     cut = about.get("cut", 0)
     size = len(brought) - cut
-    kept = brought[cut:] if KEEP.get(preset.system) == "last" else brought[:size]
-    texts, taught = [recalled.text for recalled in kept], {fact.text for fact in episode.facts}
+    kept = slice(cut, None) if KEEP.get(preset.system) == "last" else slice(size)
     # An oracle recalls what stands in the prompt; a long context recalls nothing.
-    ranked = [recalled.numbers for recalled in (brought if preset.stores else kept)]
+    ranked = told if preset.stores else told[kept]
     recalls = bool(needs) and preset.system not in ("none", "all")
     return {
         "cut": cut,
         "recalled": size,
         **{f"recall_at_{k}": recall_at(ranked, needs, k) if recalls else None for k in KS},
         "rr": reciprocal_rank(ranked, needs) if recalls else None,
-        "in_prompt": int(covered(kept, needs, taught)) if needs else None,
-        "leaked": leak(beside(prediction.input, texts), taught) is not None,
-        "made": not taught.issuperset(texts),
+        "in_prompt": int(needs == {*itertools.chain(*told[kept])}) if needs else None,
+        "disagree": claimed & needs != {*itertools.chain(*told)} if claimed and needs else None,
+        "stale": _stale(probe, told),
+        "leaked": leak(beside(prediction.input, brought[kept]), read.taught) is not None,
+        "made": not read.taught.issuperset(brought[kept]),
     }
 
 
+def _stale(probe: Probe, told: Sequence[set[int]]) -> bool | None:
+    """Return whether what was recalled tells what held once, and not the turn by which it ended.
+
+    None where nothing that the question needs was corrected or taken back.
+    """
+    if probe.kind not in UPDATED:
+        return None
+    together = {*itertools.chain(*told)}
+    return bool(together) and probe.needs[-1] not in together
+
+
 Numbers = Sequence[Collection[int]]
-"""For each text that was recalled, the best first, the numbers of the facts that it comes from."""
+"""For each text that was recalled, the best first, the numbers of the facts that it tells."""
 
 
 def recall_at(recalled: Numbers, needs: Collection[int], k: int) -> float:
@@ -305,23 +323,6 @@ def reciprocal_rank(recalled: Numbers, needs: Collection[int]) -> float:
     """Return 1 / the place of the first text that holds a needed fact, from 1; 0 if none does."""
     ranks = (rank for rank, numbers in enumerate(recalled, 1) if {*needs}.intersection(numbers))
     return 1 / next(ranks, math.inf)
-
-
-def covered(texts: Sequence[Recalled], needs: Sequence[int], taught: set[str]) -> bool:
-    """Return whether some texts hold all facts that an answer follows from.
-
-    A text that was not taught as it stands, such as a planned way, holds them by itself where all
-    that it was made from is needed: of several shortest ways it names one.
-
-    >>> plan = Recalled("The shortest way is N.", (0, 3), 2.0)
-    >>> covered([plan], needs=(0, 3, 5), taught=set())
-    True
-    """
-    together = {number for recalled in texts for number in recalled.numbers}
-    own_texts = (recalled.numbers for recalled in texts if recalled.text not in taught)
-    return together.issuperset(needs) or any(
-        numbers and {*needs}.issuperset(numbers) for numbers in own_texts
-    )
 
 
 # ---------------------------------------------------------------- answers

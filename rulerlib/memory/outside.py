@@ -7,8 +7,8 @@ It is a class that Python can import, with these methods:
 - ``teach(texts)`` is given texts of one episode, each a `rulerlib.memory.system.Text`: a ``str``
   with ``day``, ``session``, ``rewarded``, ``pinned``;
 - ``recall(question, k)`` returns at most ``k`` texts, those that it was taught or texts of its own;
-- ``forget(texts)`` is optional, and given what is not to be recalled any more;
-- ``stats()`` is optional: numbers by name, which are written beside the answers;
+- ``stats()`` is optional: numbers by name, which are written beside the answers; ``stored`` is how
+  many texts it keeps;
 - ``close()`` is optional.
 
 Each episode has a folder of its own. After each session the memory is closed and made anew, and
@@ -33,7 +33,7 @@ WANTED = "a class with teach(texts) and recall(question, k)"
 
 # The methods of such a class, with arguments as they are called with.
 _NEEDED: dict[str, tuple[Any, ...]] = {"teach": ([],), "recall": ("", 5)}
-_OPTIONAL: dict[str, tuple[Any, ...]] = {"forget": ([],), "stats": (), "close": ()}
+_OPTIONAL: dict[str, tuple[Any, ...]] = {"stats": (), "close": ()}
 
 # What can stand in a preset.
 _PLAIN = (bool, int, float, str, list, dict, type(None))
@@ -134,9 +134,9 @@ class OutsideMemory(System):
 
     def telemetry(self) -> dict[str, float]:
         """See `System`; ``stats`` of all episodes are added up."""
-        stored = self.stored()
+        count = self.stored()
         size = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
-        return {**self._told, **self.counts, "stored": stored, "bytes": size}
+        return {**self._told, **self.counts, "files": count, "bytes": size}
 
     def close(self) -> None:
         """See `System`."""

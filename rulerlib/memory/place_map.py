@@ -3,8 +3,7 @@
 What it is taught becomes places and the steps between them; where the episode says that ways can be
 walked back, each step leads both ways. A way is planned by A*, led by the distance on the grid,
 which no way can be shorter than. Where steps contradict each other, the places that they join have
-no coordinates, and A* is Dijkstra's algorithm. After each teaching ways are rehearsed, and those
-between what was often joined are kept ready.
+no coordinates, and A* is Dijkstra's algorithm.
 
 >>> import tempfile
 >>> from rulerlib import languages
@@ -22,7 +21,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,19 +30,11 @@ from typing import Any, ClassVar, NamedTuple
 from rulerlib.errors import LARGEST
 from rulerlib.languages import Language
 from rulerlib.memory.prompting import wording
-from rulerlib.memory.replay import draw
 from rulerlib.memory.search import WordSearch, words_of
 from rulerlib.memory.system import Recalled, System, SystemSettings, Text
 from rulerlib.tasks.episodes import told as worded
 from rulerlib.tasks.sentences import reader
 from rulerlib.tasks.spatial import DIRECTIONS
-
-# A rehearsed way is given up after 2,000 places, and only parts of it of at most 12 steps are
-# counted: a large map must not be searched as a whole a hundred times.
-_PATIENCE, _LONGEST = 2_000, 12
-
-# How often two places must have been joined by rehearsed ways for the way to be kept ready.
-_FREQUENT = 3
 
 
 @dataclass(frozen=True)
@@ -54,20 +45,14 @@ class Settings(SystemSettings):
     ----------
     astar
         Whether coordinates guide the search for a way; False: breadth first.
-    macros
-        Whether a way that is kept ready is taken without a search.
     k
         How many texts are recalled at most, the plan among them.
-    rehearsals
-        How many ways are rehearsed after each teaching; 0: none, and no way is kept ready.
     """
 
     astar: bool = True
-    macros: bool = True
-    k: int = 10
-    rehearsals: int = 40
+    k: int = 5
 
-    limits: ClassVar = {"k": (1, LARGEST), "rehearsals": (0, LARGEST)}
+    limits: ClassVar = {"k": (1, LARGEST)}
 
 
 class MapStep(NamedTuple):
@@ -95,8 +80,6 @@ class PlaceGraph:
     openings
         The facts that say that ways lead both ways, by the town, in small letters; without any,
         they do not.
-    macros
-        The ways that are kept ready, as their directions, by start and goal.
     ways
         The steps that lead from each place, by direction.
     spots
@@ -104,13 +87,12 @@ class PlaceGraph:
     """
 
     def __init__(self, data: Mapping[str, Any] | None = None) -> None:
-        data = data or {"places": [], "told": [], "openings": {}, "macros": []}
+        data = data or {"places": [], "told": [], "openings": {}}
         self.places: list[str] = data["places"]
         self.numbers = {folded(name): place for place, name in enumerate(self.places)}
         # How often each step was told, and by which fact last.
         self.told = {(here, way, there): rest for here, way, there, *rest in data["told"]}
         self.openings: dict[str, int] = data["openings"]
-        self.macros = {(here, there): route for here, there, route in data["macros"]}
         self.link()
 
     def data(self) -> dict[str, Any]:
@@ -119,7 +101,6 @@ class PlaceGraph:
             "places": self.places,
             "told": [(*step, *rest) for step, rest in self.told.items()],
             "openings": self.openings,
-            "macros": [(*ends, route) for ends, route in self.macros.items()],
         }
 
     def number(self, name: str) -> int:
@@ -161,17 +142,13 @@ class PlaceGraph:
             place = step.there
         return steps
 
-    def plan(
-        self, start: int, goal: int, astar: bool = True, most: float = math.inf
-    ) -> tuple[list[MapStep] | None, int]:
+    def plan(self, start: int, goal: int, astar: bool = True) -> tuple[list[MapStep] | None, int]:
         """Return a shortest way, or None, and how many places were looked at for it.
 
         Parameters
         ----------
         astar
             Whether to be guided by coordinates, where both places have them.
-        most
-            After how many places to give up.
         """
         guided = astar and start in self.spots and goal in self.spots
 
@@ -184,7 +161,7 @@ class PlaceGraph:
         done, steps = set[int](), {start: 0}
         # Of places that promise as much, first the one farthest from the start.
         edge = [(least(start), 0, start)]
-        while edge and len(done) < most:
+        while edge:
             _, _, place = heapq.heappop(edge)
             if place in done:
                 continue
@@ -291,32 +268,7 @@ class PlaceMap(System):
                 graph.openings[folded(read.values["town"])] = fact
         self._words.add(episode, kept)
         graph.link()
-        graph.macros = self._rehearsed(episode, graph)
         self.store.note(episode, graph.data())
-
-    def _rehearsed(self, episode: str, graph: PlaceGraph) -> dict[tuple[int, int], list[str]]:
-        """Walk ways in mind, and return those that lead between what is often joined."""
-        marked = {text.id: text.rewarded + text.pinned for text in self.store.texts(episode)}
-        told = sorted((fact, *step) for step, (_, fact) in graph.told.items())
-        salience = [marked[fact] for fact, *_ in told]
-        starts, goals = (
-            draw(salience, self.settings.rehearsals, f"0 {episode} {end}")
-            for end in ("start", "goal")
-        )
-        times, routes = Counter[tuple[int, int]](), dict[tuple[int, int], list[str]]()
-        for kind, drawn in starts.items():
-            for first, last in zip(drawn, goals[kind], strict=True):
-                start, goal = told[first][1], told[last][3]
-                steps, _ = graph.plan(start, goal, most=_PATIENCE)
-                # A part of a shortest way is a shortest way.
-                places = [start, *(step.there for step in steps or ())]
-                for low in range(len(places)):
-                    for high in range(low + 1, min(low + _LONGEST, len(places) - 1) + 1):
-                        ends = places[low], places[high]
-                        times[ends] += 1
-                        part = (steps or ())[low:high]
-                        routes.setdefault(ends, [step.direction for step in part])
-        return {ends: routes[ends] for ends, count in times.items() if count >= _FREQUENT}
 
     # ------------------------------------------------------------ recalling
 
@@ -352,9 +304,10 @@ class PlaceMap(System):
         else:
             words["b"] = query.values["goal"]
             goal = graph.numbers.get(folded(words["b"]))
-            steps = [] if goal is None else self._way(graph, start, goal)
-            if not steps:
+            way = None if goal is None else graph.plan(start, goal, self.settings.astar)[0]
+            if not way:
                 return []
+            steps = way
             unit = self._spatial["words"]["units"][len(steps) != 1]
             number = {"number": str(len(steps)), "unit": unit}
             words["length"], _ = worded(self._spatial["golds"]["length"], number)
@@ -365,10 +318,3 @@ class PlaceMap(System):
         plan = Recalled(text, tuple(told.number for told in texts), 2.0)
         rest = (Recalled(str(told), (told.number,), 1 / at) for at, told in enumerate(texts, 1))
         return [plan, *rest]
-
-    def _way(self, graph: PlaceGraph, start: int, goal: int) -> list[MapStep]:
-        """Return a shortest way, ready or planned; empty: there is none."""
-        if self.settings.macros and (start, goal) in graph.macros:
-            return graph.follow(start, graph.macros[start, goal])
-        steps, _ = graph.plan(start, goal, self.settings.astar)
-        return steps or []

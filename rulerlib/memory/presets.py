@@ -9,9 +9,8 @@ changed, and checks all of it before anything is taught.
 >>> load("memory/hei_nw", {"gates": False})
 Traceback (most recent call last):
 rulerlib.errors.ParameterError: setting of memory/hei_nw is 'gates', but must be one of k, gate, \
-w_surprise, w_novelty, w_reward, w_pin, threshold, sparse, completion, replay, replay_steps, \
-replay_consolidate, surprise, use_chat_template, system_prompt, max_new_tokens \
-(did you mean 'gate'?).
+w_surprise, w_novelty, w_reward, w_pin, threshold, replay_steps, replay_consolidate, surprise, \
+use_chat_template, system_prompt, max_new_tokens (did you mean 'gate'?).
 """
 
 from __future__ import annotations
@@ -91,9 +90,9 @@ class Preset:
         One of `SURPRISES`.
     replay
         How facts are rehearsed between teaching and asking; None: they are not. ``steps``: how many
-        times a fact of each episode is (`rulerlib.memory.replay`); ``consolidate``: how often a
-        fact must have been rehearsed to be handed to a semantic store
-        (`rulerlib.memory.relation_graph`), which is then asked as well, or None.
+        times a fact of each episode is, 0: none is; ``consolidate``: how often a fact must have
+        been rehearsed to be handed to a semantic store (`rulerlib.memory.relation_graph`), which
+        is then asked as well, or None.
     use_chat_template
         Whether questions are put by the chat template of the model, which must have one.
     system_prompt
@@ -136,7 +135,7 @@ class Preset:
                 one_of("replay", name, _REPLAY)
             require("steps" in replay, "replay", replay, "a dictionary such as {steps: 20}")
             vars(self).update(replay={**_REPLAY, **replay})
-            whole_number("replay_steps", replay["steps"], 1, 1_000_000)
+            whole_number("replay_steps", replay["steps"], 0, 1_000_000)
             if replay.get("consolidate") is not None:
                 whole_number("replay_consolidate", replay["consolidate"], 1, 1_000_000)
         flag("use_chat_template", self.use_chat_template)
@@ -156,11 +155,6 @@ class Preset:
     def opened(self, folder: Path, language: Language) -> System:
         """Return its memory system on a folder; see `opened`."""
         return opened(self.system, folder, language, **self.settings)
-
-    @property
-    def rehearses(self) -> bool:
-        """Whether facts are rehearsed between teaching and asking."""
-        return self.replay is not None and self.settings.get("replay", True)
 
     @property
     def short(self) -> str:
@@ -203,7 +197,7 @@ class Preset:
             **_source(self.system),
             "settings": self.settings,
             "surprise": self.surprise,
-            "replay": self.replay if self.rehearses else None,
+            "replay": self.replay,
             **{name: getattr(self, name) for name in ASKED},
         }
 
@@ -314,7 +308,8 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     Parameters
     ----------
     name
-        One of `NAMES`, or a file whose name ends in ``.yaml``.
+        One of `NAMES`, a file whose name ends in ``.yaml``, or a memory of your own,
+        ``package.module:Memory``, which is asked as ``rag`` is.
     changes
         Settings of its system, and ``surprise``, ``replay_steps``, ``replay_consolidate``,
         ``use_chat_template``, ``system_prompt`` and ``max_new_tokens``, by name.
@@ -331,8 +326,12 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     if isinstance(name, str) and name.endswith(".yaml"):
         path = paths.named("preset", name, "the name of a preset, or a file in .yaml")
     else:
-        path = PRESETS / f"{one_of('preset', name, NAMES)}.yaml"
+        outside = doors.is_outside(name)
+        path = PRESETS / f"{'rag' if outside else one_of('preset', name, NAMES)}.yaml"
     values = settings_file(path, "a list of settings", "Reading a preset")
+    if doors.is_outside(name):
+        values |= {"system": name, "settings": {}}
+        path = Path(name.partition(":")[0])
     names = [item.name for item in fields(Preset) if item.name not in ("name", "changes")]
     try:
         for setting in values:
@@ -341,9 +340,10 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         preset = Preset(name, **values)
     except ParameterError as error:
         raise ParameterError(error.parameter, error.value, f"{error.allowed}, in {path}") from error
-    if name.endswith(".yaml"):
+    if name not in NAMES:
         # What it says, and of a memory of somebody else the code too.
         what = json.dumps({**values, **_source(preset.system)}, sort_keys=True, default=str)
         digest = hashlib.sha256(what.encode()).hexdigest()
-        preset = dataclasses.replace(preset, name=f"{path.stem}-{digest[:4]}")
+        stem = path.name.removesuffix(".yaml")
+        preset = dataclasses.replace(preset, name=f"{stem}-{digest[:4]}")
     return preset.changed(changes or {})

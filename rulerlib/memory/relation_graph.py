@@ -4,8 +4,7 @@ A sentence is read by the wording of its language (`rulerlib.tasks.sentences`) a
 who teaches whom, who was in which town on which day, which place lies north of another one. What is
 told again gives support to its edge. What fits the schemas that were learnt so far, of which kinds
 of things a relation links, is inserted at once; the rest must pass a gate, by how well it fits, how
-new it is, and its marks, or is parked as a text that only its words lead to. After each teaching
-the parked facts are weighed once more, by what is known by then.
+new it is, and its marks, or is parked as a text that only its words lead to.
 
 A question is read likewise, and followed through the graph relation by relation. Where two facts
 disagree, the rule decides that the question states. Where the graph lacks a link, it is looked for
@@ -24,7 +23,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,8 +70,6 @@ class Settings(SystemSettings):
     gate, gate_threshold
         Whether what is not on the fast track must score at least the threshold to be inserted;
         otherwise all that can be read is.
-    replay
-        Whether parked facts are weighed again after each teaching.
     completion
         Whether links that the graph lacks are looked for among the parked texts.
     resolve
@@ -85,7 +82,6 @@ class Settings(SystemSettings):
     schema_threshold: float = 0.55
     gate: bool = True
     gate_threshold: float = 0.6
-    replay: bool = True
     completion: bool = True
     resolve: bool = True
 
@@ -121,14 +117,8 @@ class RelationGraph(System):
     def learn(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`. The marks and the surprise of a text count at the gate."""
         schemas, graph = Schemas(*(self.store.noted("") or ())), self.held(episode)
-        fresh = dict[int, Text]()
-        for text in texts:
-            fact = self.store.add(episode, text)
-            if not self._learnt(graph, schemas, fact, text):
-                fresh[fact] = text
-        if self.settings.replay:
-            self._replay(graph, schemas)
-        parked = [(fact, text) for fact, text in fresh.items() if fact in graph.parked]
+        kept = [(self.store.add(episode, text), text) for text in texts]
+        parked = [pair for pair in kept if not self._learnt(graph, schemas, *pair)]
         self._words.add(episode, parked)
         self.store.note("", schemas.data())
         self.store.note(episode, graph.data())
@@ -137,7 +127,6 @@ class RelationGraph(System):
         """Learn from a fact, and return whether it is an edge; otherwise it is parked."""
         told = edge_of(self._reader.fact(text))
         if told is None:
-            graph.parked[fact] = False
             return False
         subject, target = graph.had(told.subject), graph.had(told.object)
         fit = schemas.fit(told.relation, subject, target)
@@ -149,8 +138,6 @@ class RelationGraph(System):
         passes = self._passes(text, fit, new / 3)
         if passes:
             graph.insert(fact, told)
-        else:
-            graph.parked[fact] = True
         return passes
 
     def _passes(self, text: Text, fit: float, novelty: float) -> bool:
@@ -161,20 +148,6 @@ class RelationGraph(System):
         novelty = 1 - (1 - novelty) * (1 - (text.surprise or 0.0))
         parts = {"fit": fit, "novelty": novelty, "rewarded": text.rewarded, "pinned": text.pinned}
         return sum(WEIGHTS[name] * part for name, part in parts.items()) >= settings.gate_threshold
-
-    def _replay(self, graph: Graph, schemas: Schemas) -> None:
-        """Weigh the parked facts of an episode again, and insert those that fit by now."""
-        facts = [fact for fact, tells in graph.parked.items() if tells]
-        for text in self.store.of(facts):
-            told = edge_of(self._reader.fact(text))
-            assert told is not None
-            # It must not fit because it was taught itself.
-            subject = graph.had(told.subject) - Counter([f"{told.relation} of"])
-            target = graph.had(told.object) - Counter([f"{told.relation} to"])
-            if schemas.fit(told.relation, subject, target) >= self.settings.schema_threshold:
-                if not graph.support(text.id, told):
-                    graph.insert(text.id, told)
-                del graph.parked[text.id]
 
     # ------------------------------------------------------------ recalling
 

@@ -164,20 +164,17 @@ class Graph:
         How often each name had each role, in the order in which they were met.
     edges
         In the order in which they were inserted.
-    parked
-        The facts that are no edges, and whether they tell of one.
     """
 
     def __init__(self, data: Any = None) -> None:
-        roles, edges, parked = data or ({}, [], {})
+        roles, edges = data or ({}, [])
         self.roles = {name: Counter[str](had) for name, had in roles.items()}
         self.edges = [Edge(*values) for values in edges]
-        self.parked = {int(fact): told for fact, told in parked.items()}
         self._by_ends = {edge.ends: edge for edge in self.edges}
 
     def data(self) -> Any:
         """Return all of it as plain data."""
-        return self.roles, [[*vars(edge).values()] for edge in self.edges], self.parked
+        return self.roles, [[*vars(edge).values()] for edge in self.edges]
 
     def had(self, name: str) -> Counter[str]:
         """Return the roles that a name has had."""

@@ -203,12 +203,6 @@ class Index:
         row = fact, episode, columns.astype("<u4").tobytes(), weights.astype("<f4").tobytes()
         self._database.execute(f"INSERT INTO {self._name} VALUES (?, ?, ?, ?)", row)
 
-    def row(self, fact: int) -> tuple[Array, Array]:
-        """Return the columns and the numbers of a text."""
-        query = f"SELECT columns, weights FROM {self._name} WHERE fact = ?"
-        columns, weights = self._database.execute(query, (fact,)).fetchone()
-        return np.frombuffer(columns, "<u4"), np.frombuffer(weights, "<f4")
-
     def _matrix(self, episode: str) -> Matrix:
         """Return the numbers of an episode."""
         query = f"SELECT fact, columns, weights FROM {self._name} WHERE episode = ? ORDER BY fact"

@@ -80,7 +80,7 @@ def teach(job: Work, reader: Model) -> None:
     with files.saving(unfinished):
         unfinished.mkdir(parents=True)
     about = {"preset": job.preset.to_dict(), **_taught(job, unfinished, reader)}
-    if job.preset.rehearses:
+    if job.preset.replay and job.preset.replay["steps"]:
         about["replay"] = _rehearsed(job, unfinished)
     shutil.rmtree(store, ignore_errors=True)
     os.replace(unfinished, store)
@@ -150,7 +150,8 @@ def _taught(job: Work, folder: Path, reader: Model) -> dict[str, Any]:
 
 def _rehearsed(job: Work, folder: Path) -> dict[str, Any]:
     """Rehearse what was taught, and return what the system counted."""
-    rehearsal, system = job.preset.to_dict()["replay"], job.preset.opened(folder, job.pack)
+    rehearsal, system = job.preset.replay, job.preset.opened(folder, job.pack)
+    assert rehearsal is not None
     system.replay(rehearsal["steps"], seed=job.recipe.seed)  # type: ignore[attr-defined]
     if rehearsal["consolidate"] is not None:
         (folder / SEMANTIC).mkdir()

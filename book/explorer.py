@@ -17,8 +17,8 @@ from pathlib import Path
 from book import execute, leaderboard
 from rulerlib import explore
 
-FOLDER = "explore"
-"""Where it stands in the site."""
+FOLDER, BOARD = "explore", "board"
+"""Where the explorer and the leaderboard stand in the site."""
 
 ROOT = Path(__file__).parent.parent
 SUBMITTED = ROOT / "book" / "results" / "submitted"
@@ -70,7 +70,7 @@ def write_board(site: Path) -> None:
 
     Left out are models that were run for the book's pages, with a few samples of a few tasks.
     """
-    folder = site / FOLDER
+    folder = site / BOARD
     folder.mkdir(exist_ok=True)
     for path in STATIC.glob("*.js"):
         shutil.copy(path, folder)
@@ -78,18 +78,18 @@ def write_board(site: Path) -> None:
     # All rules hold within the page's part; its variables hang on that part.
     nested = style.replace(":root", "&")
     (folder / "board.css").write_text(f".ruler-board {{\n{nested}\n}}\n", "utf-8")
-    shown = folder / "leaderboard.json"
-    rows = json.loads(shown.read_text("utf-8"))["rows"] if shown.exists() else []
-    kept = [row for row in rows if row["kind"] == "handed in"]
-    kept += leaderboard.rows(leaderboard.read_table(PUBLISHED), FACTS)
-    shown.write_text(json.dumps({"rows": kept}, ensure_ascii=False), "utf-8")
-    (folder / "leaderboard.html").write_text(ELSEWHERE, "utf-8")
+    rows = leaderboard.rows(leaderboard.read_table(PUBLISHED), FACTS)
+    if (shown := site / FOLDER / "leaderboard.json").exists():
+        known = json.loads(shown.read_text("utf-8"))["rows"]
+        rows = [*(row for row in known if row["kind"] == "handed in"), *rows]
+        shown.with_suffix(".html").write_text(ELSEWHERE, "utf-8")
+    (folder / shown.name).write_text(json.dumps({"rows": rows}, ensure_ascii=False), "utf-8")
 
 
 def board(folder: str) -> Iterator[str]:
-    """Yield the leaderboard as a part of a page, given the address of the explorer's folder."""
+    """Yield the leaderboard as a part of a page, given the address of the site's folder."""
     page = (STATIC / "leaderboard.html").read_text("utf-8")
-    yield f'<link rel="stylesheet" href="{folder}/board.css">'
-    yield f'<script type="module" src="{folder}/leaderboard.js"></script>'
+    yield f'<link rel="stylesheet" href="{folder}{BOARD}/board.css">'
+    yield f'<script type="module" src="{folder}{BOARD}/leaderboard.js"></script>'
     main = page.partition("<main>")[2].partition("</main>")[0]
     yield f'<div class="ruler-board">{main}</div>'

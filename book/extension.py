@@ -403,7 +403,7 @@ class Leaderboard(Generated):
 
     def lines(self) -> Iterator[str]:
         yield "``````{raw} html"
-        yield from explorer.board(f"{'../' * self.env.docname.count('/')}{explorer.FOLDER}")
+        yield from explorer.board("../" * self.env.docname.count("/"))
         yield "``````"
 
 

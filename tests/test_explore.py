@@ -303,7 +303,7 @@ def test_the_leaderboard_has_runs_submissions_and_the_published_table(handed_in,
     (tmp_path / explorer.FOLDER).mkdir()
     shutil.copy(out / "leaderboard.json", tmp_path / explorer.FOLDER)
     explorer.write_board(tmp_path)
-    other, *published = read(tmp_path / explorer.FOLDER, "leaderboard.json")["rows"]
+    other, *published = read(tmp_path / explorer.BOARD, "leaderboard.json")["rows"]
     assert other == {**theirs, "claimed": 4096}
     printed = leaderboard.read_table(explorer.PUBLISHED)
     again = leaderboard.recomputed(printed).to_dict("records")

@@ -6,6 +6,9 @@ for (const summary of document.querySelectorAll("nav details > summary:not([aria
   summary.setAttribute("aria-label", `Pages within ${link?.textContent.trim() || "this chapter"}`);
 }
 
+// What a button or a fold says is its name: the theme has others.
+for (const said of document.querySelectorAll(".search-button-field, details.hide > summary")) said.removeAttribute("aria-label");
+
 // The logo stands beside the table of contents, in no landmark.
 const side = document.querySelector(".bd-sidebar-primary");
 if (side && !side.hasAttribute("role")) {
@@ -37,11 +40,15 @@ addEventListener("click", () => setTimeout(reachable));
 
 // The search quotes what a page says, not its buttons and its table of contents.
 if (typeof Search !== "undefined") {
+  // Lessons come before the reference.
+  Scorer.score = ([page, , , , score]) => score - (page.startsWith("book/reference/") ? 30 : 0);
   const text = Search.htmlToText;
   Search.htmlToText = (source, anchor) => {
     const page = new DOMParser().parseFromString(source, "text/html");
     const article = page.querySelector("article.bd-article");
     if (article) page.querySelector('[role="main"]')?.replaceChildren(article);
+    // A formula is quoted without the marks that MathJax looks for.
+    for (const formula of page.querySelectorAll(".math")) formula.textContent = formula.textContent.replace(/\\[()[\]]/g, "");
     // Words of two cells or lines would else run into each other.
     for (const part of page.querySelectorAll("td, th, li, dt, dd, p, pre, :is(h1, h2, h3, h4)")) part.append(" ");
     return text(page.documentElement.outerHTML, anchor);

@@ -369,21 +369,13 @@ def _compiled(template: str) -> Any:
             body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
             return jinja2.nodes.Scope(body)
 
-    def tojson(
-        value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None,
-        sort_keys: bool = False,
-    ) -> str:  # fmt: skip
-        return json.dumps(
-            value, ensure_ascii=ensure_ascii, indent=indent, separators=separators,
-            sort_keys=sort_keys,
-        )  # fmt: skip
-
     def raise_exception(message: str) -> None:
         raise jinja2.TemplateError(message)
 
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[OwnWords, loopcontrols]
     )
-    environment.filters["tojson"] = tojson
+    # Not as jinja2 has it, which escapes for HTML.
+    environment.filters["tojson"] = functools.partial(json.dumps, ensure_ascii=False)
     environment.globals.update(raise_exception=raise_exception, strftime_now=DAY.strftime)
     return environment.from_string(template)

@@ -164,36 +164,16 @@ def test_damage_is_named(change, said, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("spans", "types", "golds"),
-    [
-        (["Ribe"], "s", [("Ribe",)]),
-        (["Ribe", " Ribe"], "ss", [("Ribe",)]),
-        (["3", "2", "3"], "nnn", [("3",), ("2",)]),
-        (["21 May", "Ribe"], "ds", [("Ribe",), ("21 May",)]),
-        (["Ribe", "Skive", "Ribe", "Skive"], "ssss", [("Ribe", "Skive")]),
-        (["Ribe", "Skive"], "ss", [("Ribe", "Skive"), ("Ribe",), ("Skive",)]),
-        (["Ribe", "Skive", "Ribe"], "sss", [("Ribe", "Skive"), ("Ribe",), ("Skive",)]),
-    ],
-)
-def test_answers_of_all_annotators_in_one_list(spans, types, golds, tmp_path, recwarn):
-    kinds = [{"s": "span", "n": "number", "d": "date"}[kind] for kind in types]
-    row = {"passage": "p", "question": "q", "query_id": "q1"}
-    source = opened(tmp_path, [{**row, "answers_spans": {"spans": spans, "types": kinds}}])
-    assert source.question(0).golds == tuple(golds)
-    told = [str(warning.message) for warning in recwarn]
-    assert len(told) == (len(golds) == 3)
-    assert all("which spans make up one answer to 1 of 1 questions, the first" in t for t in told)
-
-
-@pytest.mark.parametrize(
     ("content", "said"),
     [
         (lines([rows(RELEASED)[0], {"passage": "x", "question": "y"}]), "line 2: .*'answer' is"),
         ([{**rows(RELEASED)[0], "validated_answers": {"number": []}}], "'date' is missing"),
         ({**RELEASED, "x": "no passage"}, "passage 3: .*no JSON object but str"),
         (lines([{**RELEASED, "x": [1]}]) + "\n" + lines([RELEASED]), "a passage is no object"),
-        ([{"passage": "x", "question": "y", "answers_spans": {"spans": ["a"]}}], "'types' is miss"),
-        ([{"passage": "x", "question": "y", "answers_spans": ["a"]}], "answers_spans is no object"),
+        (
+            [{"passage": "x", "question": "y", "answers_spans": {"spans": ["a"]}}],
+            "'answer' is miss",
+        ),
         ({"passages": []}, "its fields are 'passages'"),
     ],
     ids=str,

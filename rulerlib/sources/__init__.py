@@ -41,8 +41,7 @@ _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?(@[\w./-]+)?")
 def open_source(name: str, side: str = "validation") -> Rows:
     """Return the questions of a file (JSON or JSON lines) or of a data set of the hub.
 
-    Warnings say how many questions were left out where they should all have an answer, and of how
-    many it is not known which spans make up one answer.
+    A warning says how many questions were left out where they should all have an answer.
 
     Parameters
     ----------
@@ -85,13 +84,6 @@ def open_source(name: str, side: str = "validation") -> Rows:
         warnings.warn(
             f"{name}: {len(unanswered)} of {len(unanswered) + source.num_questions} questions have"
             f" no answer and are left out, the first of them {unanswered[0]!r}.",
-            stacklevel=2,
-        )
-    if unclear := collection.unclear:
-        warnings.warn(
-            f"{name} does not say which spans make up one answer to {len(unclear)} of"
-            f" {source.num_questions} questions, the first of them {unclear[0]!r}: each span alone"
-            " counts as right, and so do all together.",
             stacklevel=2,
         )
     return source

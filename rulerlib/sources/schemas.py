@@ -63,22 +63,13 @@ The golds of a question are its answer and all validated ones, without repetitio
 or more spans, or a date. A passage stands alone, for nothing says which ones are on the same
 matter. A question without any answer (the released training side has a few) is left out, and
 that is said.
-
-Rows of ``ucinlp/drop`` have the answers of all annotators in one list::
-
-    {"query_id": "f37e", "passage": "Oakland won 29-6 ...", "question": "Which team won?",
-     "answers_spans": {"spans": ["Raiders", "Oakland Raiders"], "types": ["span", "span"]}}
-
-A number or a date is a gold. Which spans make up one answer is not said. Spans that stand there
-equally often, and more than once, are taken for one answer that all annotators gave. Else each
-span is a gold, and all of them together are another; how many questions that concerns is said.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -96,14 +87,11 @@ class Collection:
         Those of later rows come to a question's ``related`` documents, too.
     unanswered
         The names of questions without an answer, in a data set that should answer them all.
-    unclear
-        The names of questions whose spans may be one answer or several.
     """
 
     def __init__(self) -> None:
         self.articles = defaultdict[str, dict[int, None]](dict)
         self.unanswered: list[str] = []
-        self.unclear: list[str] = []
         self._documents: dict[str, int] = {}
         self._questions: list[tuple[Question, Iterable[int]]] = []
 
@@ -287,13 +275,7 @@ def _ask(row: Row, passage: int, collection: Collection) -> None:
         raise ValueError("a question is empty")
     if name == TWICE and not question.endswith("?"):
         return
-    if "answers_spans" in row:
-        given = _listed(row["answers_spans"])
-        if len(given[0]) > 1 and given[0][:1] in given:
-            collection.unclear.append(name or question)
-    else:
-        given = [*map(_gold, _answers(row))]
-    golds = tuple(gold for gold in dict.fromkeys(given) if gold)
+    golds = tuple(gold for gold in dict.fromkeys(map(_gold, _answers(row))) if gold)
     if not golds:
         collection.unanswered.append(name or question)
         return
@@ -323,16 +305,6 @@ def _gold(answer: Row) -> tuple[str, ...]:
     listed = (text(span, "a span") for span in items(answer.get("spans") or (), "spans"))
     either = (text(number or "", "number"),), tuple(listed), (" ".join(filter(None, parts)),)
     return next((spans for kind in either if (spans := tuple(filter(None, kind)))), ())
-
-
-def _listed(answers: Row) -> list[tuple[str, ...]]:
-    """Return the golds in a list of all annotators' answers, spans before numbers and dates."""
-    columns = [items(_object(answers, "answers_spans")[name], name) for name in ("spans", "types")]
-    pairs = [(text(span, "a span"), kind) for span, kind in zip(*columns, strict=True)]
-    spans = Counter(span for span, kind in pairs if kind == "span" and span)
-    agreed = len({*spans.values()}) == 1 and max(spans.values()) > 1
-    golds = [tuple(spans)] + [(span,) for span in spans if not agreed]
-    return golds + [(span,) for span, kind in pairs if kind != "span" and span]
 
 
 def _object(value: Any, name: str) -> Row:

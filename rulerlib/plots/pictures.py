@@ -12,6 +12,7 @@ import functools
 import html
 import io
 import re
+from pathlib import Path
 from typing import Any
 
 from rulerlib.show import Html
@@ -22,36 +23,7 @@ SVG = "application/vnd.rulerlib.svg"
 INK_ON_COLOUR, WHITE_ON_COLOUR = "#010101", "#fefefe"
 """Black and white on a colour of their own, which stay as they are on a dark page."""
 
-PAPER_ON_DARK = "#121212"
-"""What white paper becomes on a dark page."""
-
-# What becomes of paper and ink on a dark page. Black and white are those of matplotlib's defaults,
-# so a colour that should stay is another one.
-_DARK = {
-    "fill: #ffffff": PAPER_ON_DARK,
-    "fill: #000000": "#e4e4e4",
-    "stroke: #000000": "#e4e4e4",
-    "stroke: #333333": "#8c8c8c",
-    "stroke: #555555": "#b4b4b4",
-    "fill: #555555": "#b4b4b4",
-    "stroke: #777777": "#b4b4b4",
-    "stroke: #cccccc": "#5a5a5a",
-    "stroke: #0072b2": "#4ba3dc",
-    "fill: #0072b2": "#4ba3dc",
-}
-
-_STYLE = "".join(
-    [
-        "@media (prefers-color-scheme: dark) {",
-        # Letters have no colour of their own where they are black.
-        '.ruler-figure [id^="text_"], .ruler-figure text { fill: #e4e4e4; }',
-        *(
-            f'.ruler-figure [style*="{old}"] {{ {old.partition(":")[0]}: {new} !important; }}'
-            for old, new in _DARK.items()
-        ),
-        "}",
-    ]
-)
+_DARK = Path(__file__).with_name("dark.css").read_text("utf-8")
 
 # Pixels of the PNG for each pixel of the page.
 _DENSITY = 2
@@ -100,7 +72,7 @@ def svg(figure: Any) -> str:
     head, _, body = drawn.partition(">")
     words = html.escape(getattr(figure, "alt", ""))
     named = f'<svg class="ruler-figure" role="img" aria-label="{words}" {head}>'
-    return f"{named}\n <style>{_STYLE}</style>{body}"
+    return f"{named}\n <style>{_DARK}</style>{body}"
 
 
 def _png(figure: Any) -> bytes:

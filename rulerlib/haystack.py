@@ -130,7 +130,7 @@ class Draft:
     asked
         The number of needles that are asked for.
     role
-        What such a needle is called, a key of `rulerlib.parts.ROLES`.
+        What such a needle is called, a role of `rulerlib.parts.Part`.
     head_parts
         The parts of ``head``: the worked example and the words in it.
     answer

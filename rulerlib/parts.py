@@ -18,21 +18,6 @@ from typing import Any, NamedTuple, Self
 
 from rulerlib.errors import DataError, shortened
 
-ROLES = {
-    "system": "an instruction that harnesses send as a message of its own, before the user's",
-    "context": "everything between the instruction and the question",
-    "example": "a worked example, with its answer",
-    "question": "what follows the context",
-    "needle": "a sentence that is asked for",
-    "distractor": "a sentence, chain or document like the ones asked for, that is not",
-    "hop": "an assignment of the chain that is asked for",
-    "document": "a document that the answer needs",
-    "word": "a word of a list that is to be counted",
-    "value": "a value: in a needle, a hop, a distractor or a document",
-    "operand": "a number, date or name in a document that the answer is computed from",
-}
-"""The roles of parts, in words."""
-
 
 class Part(NamedTuple):
     """A labelled stretch of a prompt.
@@ -43,7 +28,22 @@ class Part(NamedTuple):
     Attributes
     ----------
     role
-        A key of ``ROLES``.
+        What it is:
+
+        - ``system``: an instruction that harnesses send as a message of its own, before
+          the user's;
+        - ``context``: everything between the instruction and the question;
+        - ``example``: a worked example, with its answer;
+        - ``question``: what follows the context;
+        - ``needle``: a sentence that is asked for;
+        - ``distractor``: a sentence, chain or document like the ones asked for, that is
+          not;
+        - ``hop``: an assignment of the chain that is asked for;
+        - ``document``: a document that the answer needs;
+        - ``word``: a word of a list that is to be counted;
+        - ``value``: a value: in a needle, a hop, a distractor or a document;
+        - ``operand``: a number, date or name in a document that the answer is computed
+          from.
     start, end
         Characters [start, end) of ``Sample.input``.
     key, value
@@ -81,7 +81,7 @@ class Column:
     Attributes
     ----------
     role
-        A key of ``ROLES``.
+        See `Part`.
     start, end
         For each part its characters [start, end).
     more

@@ -16,6 +16,12 @@ from rulerlib.tokens import Tokenizer
 EACH = [*((kind, "da") for kind in TOKENIZERS), ("bytelevel", "en")]
 """Every tokenizer, and every language."""
 
+ROLES = {
+    "system", "context", "example", "question", "needle", "distractor", "hop", "document", "word",
+    "value", "operand",
+}  # fmt: skip
+"""All that a part of a prompt can be."""
+
 each_tokenizer_and_language = pytest.mark.parametrize(
     ("tokenizer", "language"), EACH, indirect=["tokenizer"]
 )

@@ -13,6 +13,7 @@ import csv
 import hashlib
 import json
 import shlex
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from pathlib import Path
@@ -31,8 +32,6 @@ MATCH = {"recall": "all", "part_match": "part"}
 
 KVPRESS = {"niah": "recall", "vt": "recall", "cwe": "recall", "fwe": "recall", "qa": "part_match"}
 """By which of RULER's rules kvpress judges a task, by the beginning of its name."""
-
-_EUROEVAL = Path(__file__).with_name("euroeval_datasets.txt")
 
 
 def fingerprint(prompts: Iterable[str]) -> str:
@@ -103,6 +102,11 @@ def _by_place(datasets: Iterable[Dataset]) -> Iterator[tuple[str, list[Dataset]]
         yield place, [*group]
 
 
+def _text(name: str) -> str:
+    """Return a text beside this file, in which words may be filled in."""
+    return Path(__file__).with_name(name).read_text("utf-8")
+
+
 def _put(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -163,16 +167,6 @@ def _kvpress_rule(dataset: Dataset) -> str | None:
 
 # --- NeMo-Skills ---------------------------------------------------------------------------------
 
-_NEMO_TASK = """\
-DATASET_GROUP = "long-context"
-METRICS_TYPE = "ruler"
-GENERATION_ARGS = (
-    "++prompt_config=generic/default ++eval_type=ruler ++eval_config.match_type={match} "
-    "++inference.tokens_to_generate={room} ++start_assistant_response_key=generation "
-    "++inference.endpoint_type=text "
-)
-"""
-
 
 def _nemo_name(place: str) -> str:
     return f"rulerlib_{place.replace('/', '_')}"
@@ -191,7 +185,9 @@ def _nemo(folder: Path, datasets: Sequence[Dataset]) -> None:
                 for sample in dataset
             )  # fmt: skip
             here = top / dataset.task
-            about = _NEMO_TASK.format(match=_match(dataset), room=dataset.tokens_to_generate)
+            about = _text("nemo_task.txt").format(
+                match=_match(dataset), room=dataset.tokens_to_generate
+            )
             _put(here / "__init__.py", about)
             with files.replacing(here / "test.jsonl") as file:
                 file.writelines(f"{line}\n" for line in lines)
@@ -219,8 +215,18 @@ def _hub(folder: Path, datasets: Sequence[Dataset]) -> None:
         )  # fmt: skip
         judged = dataset.row.scoring.primary in ("all_match", "part_match")
         single += [dataset] if ones == {True} and judged and not dataset.row.stop else []
-    head = lm_eval.as_yaml(_card(datasets))
-    _put(folder / "README.md", f"---\n{head}---\n\n{_about(datasets, single)}")
+    rows_of = [
+        f"| {_config(one)} | {one.task} | {len(one)} | {one.metadata['seed']} |"
+        f" {one.metadata['tokenizer']} | {one.tokens_to_generate} | {_match(one) or ''} |"
+        for one in datasets
+    ]
+    words = {
+        "head": lm_eval.as_yaml(_card(datasets)),
+        "rows": "\n".join(rows_of),
+        "version": rulerlib.__version__,
+        "single": ", ".join(sorted({dataset.task for dataset in single})) or "none of these",
+    }
+    _put(folder / "README.md", _text("hub_readme.txt").format(**words))
     if single:
         _put(folder / "eval.yaml", "".join(_eval_yaml(single)))
 
@@ -230,23 +236,16 @@ def _config(dataset: Dataset) -> str:
 
 
 def _card(datasets: Sequence[Dataset]) -> dict[str, Any]:
-    """Return the head of a card: the hub's own fields, and those of Croissant that it lacks."""
+    """Return the head of a dataset's card."""
     foreign = any(dataset.texts is not None or "source" in dataset.knobs for dataset in datasets)
     total = sum(map(len, datasets))
     sizes = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
     return {
-        "pretty_name": "RULER, by rulerlib",
+        **tomllib.loads(_text("hub_card.toml")),
         "license": "other" if foreign else "apache-2.0",
         "language": sorted({dataset.metadata["language"] for dataset in datasets}),
-        "task_categories": ["question-answering", "text-generation"],
-        "tags": ["long-context", "ruler", "synthetic", "benchmark"],
         "size_categories": [next((name for most, name in sizes.items() if total < most), "n>1M")],
-        "description": "Questions about long contexts, made by a program.",
         "version": rulerlib.__version__,
-        "creator": "The RULER book contributors",
-        "isLiveDataset": False,
-        "citeAs": "Hsieh et al. 2024, RULER: What's the Real Context Size of Your Long-Context"
-                  " Language Models? arXiv:2404.06654",
         "configs": [
             {"config_name": place.replace("/", "_"),
              "data_files": [{"split": dataset.task, "path": f"{place}/{dataset.task}.parquet"}
@@ -254,25 +253,6 @@ def _card(datasets: Sequence[Dataset]) -> dict[str, Any]:
             for place, group in _by_place(datasets)
         ],
     }  # fmt: skip
-
-
-def _about(datasets: Sequence[Dataset], single: Sequence[Dataset]) -> str:
-    rows = [
-        f"| {_config(one)} | {one.task} | {len(one)} | {one.metadata['seed']} |"
-        f" {one.metadata['tokenizer']} | {one.tokens_to_generate} | {_match(one) or ''} |"
-        for one in datasets
-    ]
-    listed = ", ".join(sorted({dataset.task for dataset in single})) or "none of these"
-    return (
-        "# RULER, by rulerlib\n\nA prompt is `input` followed by `answer_prefix`; `outputs` are its"
-        " references. `target` is the first of them.\n\n| config | split (task) | questions | seed"
-        " | counted by | tokens to generate | RULER's match |\n|---|---|---|---|---|---|---|\n"
-        + "\n".join(rows)
-        + f"\n\nMade by rulerlib {rulerlib.__version__}; the same parameters give the same bytes."
-        f" `eval.yaml` has the tasks that inspect_ai's own `includes` judges as RULER does, with"
-        f" one reference a question ({listed}). All others are judged by rulerlib's tasks:"
-        " `inspect eval rulerlib/ruler`.\n"
-    )
 
 
 def _eval_yaml(single: Sequence[Dataset]) -> Iterator[str]:
@@ -317,7 +297,7 @@ def _euroeval(folder: Path, datasets: Sequence[Dataset]) -> None:
             "file": path.relative_to(folder).as_posix(), "room": dataset.tokens_to_generate,
         })  # fmt: skip
     _put(folder / "datasets.json", json.dumps(listed, indent=1))
-    _put(folder / "custom_datasets.py", _EUROEVAL.read_text("utf-8"))
+    _put(folder / "custom_datasets.py", _text("euroeval_datasets.txt"))
 
 
 def score(answer: str, wanted: str) -> float:

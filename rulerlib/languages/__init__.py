@@ -69,21 +69,7 @@ FOLDERS = "RULERLIB_LANGUAGES"
 its folders. A pack that is loaded from its folder is known to all processes that are started
 afterwards."""
 
-NEEDED_BY = {
-    "variable_tracking": "chains (vt)",
-    "common_words": "lists of words (cwe)",
-    "frequent_words": "coded words (fwe)",
-    "question_answering": "questions about documents (qa)",
-    "reading": "questions with arithmetic (drop)",
-    "encyclopedia": "questions about the fictional encyclopedia (qa, drop) and suites on memory",
-    "chronicle": "questions about the fictional chronicle (drop)",
-    **{name: f"questions of the suite '{name}'" for name in ("episodic", "semantic", "spatial")},
-    "memory": "memories",
-    "classics": "needle tests from before RULER",
-    "paraphrases": "questions in other wordings",
-    "absent": "needles that may not be there",
-    **{name: f"the frontier's tasks '{name}'" for name in SECTIONS[-6:]},
-}
+NEEDED_BY = tomllib.loads((_HERE / "needed_by.toml").read_text("utf-8"))
 """What needs a section of a pack that a pack may do without."""
 
 VALUE_TYPES = ("numbers", "words", "uuids")

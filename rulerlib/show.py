@@ -11,7 +11,9 @@ out.
 from __future__ import annotations
 
 import itertools
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rulerlib.escaping import Html as Html
@@ -27,24 +29,13 @@ if TYPE_CHECKING:
 
     from rulerlib.tasks.episodes import Episode, Probe
 
-BOX = (
-    "white-space:pre-wrap;font-family:inherit;line-height:1.5;padding:.8em 1em;margin:.4em 0;"
-    "border:1px solid #8884;border-radius:6px;overflow-wrap:anywhere"
-)
-MARKS = {
-    "needle": "background:#fde68a;color:#1c1917;padding:0 .15em;border-radius:3px",
-    "distractor": "background:#ddd6fe;color:#1c1917;padding:0 .15em;border-radius:3px",
-    "value": "background:#f59e0b;color:#1c1917;padding:0 .15em;border-radius:3px;font-weight:600",
-    "operand": "background:#86efac;color:#1c1917;padding:0 .15em;border-radius:3px;"
-    "text-decoration:underline",
-}
+_LOOKS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+BOX, _ITEM, _LIST, _SWATCH = (_LOOKS["style"][name] for name in ("box", "item", "list", "swatch"))
+_LEGEND: dict[str, str] = _LOOKS["legend"]
+MARKS: dict[str, str] = _LOOKS["marks"]
 """The styles (CSS) of what is asked for, of what is like it, of a right value, of an operand."""
-_LEGEND = {
-    "needle": "what is asked about",
-    "distractor": "what looks like it",
-    "value": "the answer, where it stands there",
-    "operand": "what the answer is computed from",
-}
+COLOURS: dict[str, str] = _LOOKS["colours"]
+"""The colours of what a token belongs to."""
 
 _ASKED = ("needle", "hop", "document")
 
@@ -166,27 +157,6 @@ def _together(boxes: Sequence[Html]) -> Html:
 
 def _listed(depths: Iterable[float]) -> str:
     return ", ".join(f"{round(depth, 1):g}" for depth in depths)
-
-
-# The fill of what a token belongs to, told apart by lightness as well as by hue.
-COLOURS = {
-    "template": "#78716c",
-    "instruction": "#1d4ed8",
-    "haystack": "#d6d3d1",
-    "needle": "#f59e0b",
-    "distractor": "#a78bfa",
-    "question": "#be185d",
-    "prefix": "#0e7490",
-    "answer": "#86efac",
-    "free": "transparent",
-}
-
-_ITEM = "display:inline-block;margin:0 1.1em .1em 0"
-_LIST = "list-style:none;padding:0;margin:0;line-height:1.6"
-_SWATCH = (
-    "display:inline-block;width:.8em;height:.8em;margin-right:.4em;border:1px solid #8888;"
-    "border-radius:2px"
-)
 
 
 def _key(entries: Mapping[str, str]) -> str:

@@ -47,7 +47,7 @@ class Plan:
         As in `rulerlib.parameters.Parameters`.
     question_language
         The language of all questions, where it is not that of their contexts; the cells in this
-        language itself are as without it. Memories ask in the language of what they were taught.
+        language itself are as without it.
     format, decoding
         How all models are asked that say nothing else.
     output

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from rulerlib.errors import RulerError, require
 from rulerlib.memory import asking, measuring, presets, teaching
 from rulerlib.memory.suites import PROFILES, SUITES
 from rulerlib.memory.work import METRICS, SEEDS, SIZES, TABLE, Work, expand
-from rulerlib.metering import Meter, Metered
 from rulerlib.models import Model
 from rulerlib.progress import Progress
 from rulerlib.store import files
@@ -35,9 +34,6 @@ _TEACHING = 0.1
 
 BESIDE = ("span_short", "rag", "oracle")
 """The presets that a memory of one's own is compared with."""
-
-Finish = Callable[[Work, str | None, dict[str, Any]], object]
-"""Told of each piece of work: what stopped it, if anything, and what it cost."""
 
 
 def check(works: Sequence[Work]) -> None:
@@ -69,9 +65,7 @@ def check(works: Sequence[Work]) -> None:
             prompts.check_room(probe.text)
 
 
-def run(
-    works: Sequence[Work], quiet: bool = False, finished: Finish = lambda *_: None
-) -> tuple[str, ...]:
+def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
     """Teach in a process of its own, then ask, with one bar for all that is not done yet.
 
     Can be stopped at any time, and goes on where it was.
@@ -82,8 +76,6 @@ def run(
         All of one model.
     quiet
         Draw no bar.
-    finished
-        Called with each piece of work that is not done yet, as soon as it is done or stopped.
 
     Returns
     -------
@@ -110,7 +102,7 @@ def run(
                 if sentence is not None:
                     stopped[job] = sentence
                 bar.advance(_TEACHING * job.asked)
-            ask(left, stopped, bar, finished)
+            ask(left, stopped, bar)
     for job in works:
         _check_oracle(job, stopped)
     by_reason: dict[str, list[Work]] = {}
@@ -130,26 +122,21 @@ def _is_done(job: Work) -> bool:
         return False
 
 
-def ask(
-    works: Sequence[Work], stopped: dict[Work, str], progress: Progress | None = None,
-    finished: Finish = lambda *_: None,
-) -> None:  # fmt: skip
+def ask(works: Sequence[Work], stopped: dict[Work, str], progress: Progress | None = None) -> None:
     """Ask some work in this process and measure its answers; ``stopped`` gets what stopped any.
 
     What was stopped before, while it was taught, is not asked.
     """
     bar = progress or Progress(0, "", quiet=True)
-    model = Metered(works[0].reader(), Meter())
+    model = works[0].reader()
     models.reserve(model, max(job.budget for job in works))
     for job in works:
-        model.meter, before = Meter(), bar.done
+        before = bar.done
         if job not in stopped:
-            with model.meter.phase("making"):
-                sentence = teaching.stopped(job, _ask_and_measure, model, bar)
+            sentence = teaching.stopped(job, _ask_and_measure, model, bar)
             if sentence is not None:
                 stopped[job] = sentence
         bar.advance(job.asked - (bar.done - before), measured=False)
-        finished(job, stopped.get(job), model.meter.measured())
 
 
 def _ask_and_measure(job: Work, model: Model, progress: Progress) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,9 +35,22 @@ ELSEWHERE = """\
 """
 
 
+def asked() -> list[Path]:
+    """Return the runs of the model inside that the executed pages asked for.
+
+    Other models stand in the explorer as they were handed in, once. What readers that are no model
+    answered, and what studies asked, stays on its page.
+    """
+    return [
+        place
+        for place in Path(execute.runs()).glob("lille*")
+        if any(place.glob("*/*/pred/*.jsonl"))
+    ]
+
+
 def answered() -> bool:
     """Return whether there are answers that the executed pages asked for."""
-    return any(execute.runs().glob("*/*/*/pred/*.jsonl"))
+    return bool(asked())
 
 
 def write(site: Path, submitted: Path = SUBMITTED) -> tuple[int, int]:
@@ -57,12 +71,15 @@ def write(site: Path, submitted: Path = SUBMITTED) -> tuple[int, int]:
     ParameterError, DataError
         As `rulerlib.explore.write`.
     """
-    return explore.write(
-        execute.runs(),
-        site / FOLDER,
-        handed_in=submitted if submitted.is_dir() else None,
-        home="../book/explore.html",
-    )
+    with tempfile.TemporaryDirectory() as runs:
+        for place in asked():
+            shutil.copytree(place, Path(runs) / place.name)
+        return explore.write(
+            runs,
+            site / FOLDER,
+            handed_in=submitted if submitted.is_dir() else None,
+            home="../book/explore.html",
+        )
 
 
 def write_board(site: Path) -> None:

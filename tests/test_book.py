@@ -412,11 +412,15 @@ def test_mathematics_is_set(browser, address):
 
 
 @pytest.mark.slow
-def test_the_leaderboard_stands_in_its_page(browser, address):
+def test_the_leaderboard_stands_in_its_page(browser, address, site):
     page, wrong = opened(browser, address, "book/leaderboard")
     page.wait_for_selector("#table tbody tr:nth-child(52)")
     assert "≥128K" in page.locator("#table tbody tr").first.inner_text()
     assert page.locator("#claims svg circle").count() > 40
+    # It counts what the first page counts.
+    counts = page.locator("#claims-said").inner_text().partition("Of ")[2]
+    claim = parsed(site / "book" / "index.html").select_one(".claim").get_text()
+    assert sorted(re.findall(r"\d+", counts)) == sorted(re.findall(r"\d+", claim))
     assert page.locator("article section:has(> h2) > ul").first.locator("li").count() == 7
     assert not wrong
 

@@ -16,14 +16,15 @@ function layout(room) {
 
 const both = (row) => row.claimed && row.effective;
 
-/** Return a sentence that says of all rows what the picture shows. */
+/** Return a sentence that says what the picture shows, of published rows where there are some. */
 function inWords(rows) {
-  const claiming = rows.filter(both);
+  const published = rows.filter((row) => row.kind === "published");
+  const claiming = (published.length ? published : rows).filter(both);
   const whole = claiming.filter((row) => row.reach >= row.claimed);
   const open = claiming.filter((row) => row.reach < row.claimed && row.effective.startsWith("≥"));
   const rest = claiming.filter((row) => !whole.includes(row) && !open.includes(row));
   const quarter = rest.filter((row) => 4 * row.reach <= row.claimed);
-  return `Of ${claiming.length} rows with a claim ${whole.length} can use what they claim, ${open.length} all that was`
+  return `Of ${claiming.length} ${published.length ? "published rows" : "rows"} with a claim ${whole.length} can use what they claim, ${open.length} all that was`
     + ` measured, which is less than they claim, and ${rest.length} less, ${quarter.length} of them a quarter or less.`;
 }
 

@@ -35,6 +35,7 @@ function fill() {
   const compared = shown.pairs.flatMap(({ first, second }) => [first, second]);
   options("first", [...new Set(compared)].map((each) => [each, worded(each)]), "nothing");
   control("first").parentElement.hidden = !compared.length;
+  control("complete").parentElement.hidden = !shown.complete.length;
 }
 
 /** Offer for the second place of a comparison what the first is compared with. */

@@ -27,7 +27,7 @@ import rulerlib
 from rulerlib import fields, languages, tasks, tokens
 from rulerlib.errors import ParameterError, require, whole_number
 from rulerlib.filling import Budget, Shared, TooLongError
-from rulerlib.haystack import Draft, Haystack
+from rulerlib.haystack import CHECKED_TOKENS, Draft, Haystack
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.tasks.family import Maker
@@ -41,7 +41,7 @@ FIRST_PROBES = 8
 
 # To check the sums, the first samples are tokenized as a whole: three, or fewer once they have this
 # many tokens together.
-CHECKED, CHECKED_TOKENS = 3, 2**16
+CHECKED = 3
 
 # Contexts that are drawn beforehand, where each has many questions.
 PROBED_CONTEXTS = 8
@@ -290,14 +290,22 @@ class Dataset:
         return True
 
     def _adds_up(self) -> bool:
-        """Return whether the sums are right for some finished prompts."""
-        budget, tokens, first = self.maker.budget, 0, dict(self._last)
+        """Return whether the sums are right for some finished prompts.
+
+        Instead of a long one, a shorter one of the same dataset tells it: what it lacks is some of
+        the filling, whose own sums the haystack has checked.
+        """
+        maker, tokens, first = self.maker, 0, dict(self._last)
+        shorter = max(CHECKED_TOKENS, 2 * self._smallest(maker, few=True))
+        if shorter < self.length:
+            maker = self._maker(self.tokens_to_generate, shorter)
+        budget = maker.budget
         for context in range(CHECKED):
             # Of a long prompt there are many seams in the first sample alone.
             if tokens >= CHECKED_TOKENS:
                 break
             with contextlib.suppress(TooLongError):
-                shared = self._context(self.maker, False, context)
+                shared = self._context(maker, False, context)
                 text, prefix = shared.text(0), budget.prefix(shared.drafts[0])
                 fed, plain = shared.lengths[0]
                 tokens += fed

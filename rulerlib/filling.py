@@ -27,8 +27,9 @@ from functools import cached_property, lru_cache, partial
 from itertools import compress
 from typing import Protocol
 
+from rulerlib.costs import ANCHOR
 from rulerlib.errors import RulerError
-from rulerlib.haystack import ANCHOR, Context, Draft, Filling
+from rulerlib.haystack import Context, Draft, Filling
 from rulerlib.parts import Column, Part, Parts
 from rulerlib.prompts import Frame
 from rulerlib.samples import Sample

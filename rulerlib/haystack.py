@@ -28,16 +28,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
+from rulerlib.costs import ANCHOR, costs
 from rulerlib.errors import DataError, is_number, require
 from rulerlib.parts import Column, Part
 from rulerlib.texts import sentences
 from rulerlib.tokens import Tokenizer
 
-# What stands before a unit when its cost is counted: a unit ends as a sentence does.
-ANCHOR = "x."
-
-# How many different units are remembered with what they cost: several lengths and tasks have them.
-KEPT = 200_000
+# So many tokens of joined units, or more where a prompt takes more, show whether sums are exact.
+CHECKED_TOKENS = 2**16
 
 DEPTHS = tuple(round(100 * step / 39) for step in range(40))
 """RULER's 40 depths, ``round(linspace(0, 100, 40))``."""
@@ -313,29 +311,6 @@ class Context:
         return starts
 
 
-# The next length, seed or setting of a task mostly has the same units, and perhaps more.
-@lru_cache(8)
-def _counted(seam: str, tokenizer: Tokenizer) -> dict[str, int]:
-    """Return what units add in tokens that were counted before, their seam included."""
-    return {}
-
-
-def _costs(units: Sequence[str], seam: str, tokenizer: Tokenizer) -> list[int]:
-    """Return what each unit adds in tokens, its seam included."""
-    costs = _counted(seam, tokenizer)
-    if len(costs) > KEPT:
-        # A new one, because another thread may be looking at this.
-        _counted.cache_clear()
-        costs = _counted(seam, tokenizer)
-    new = [unit for unit in dict.fromkeys(units) if unit not in costs]
-    if new:
-        anchor = tokenizer.count(ANCHOR)
-        counts = tokenizer.counts([ANCHOR + seam + unit for unit in new])
-        # At least one: a token that crosses the seam may hide a unit wholly, and nothing is free.
-        costs.update((u, max(1, count - anchor)) for u, count in zip(new, counts, strict=True))
-    return [*map(costs.__getitem__, units)]
-
-
 class Haystack:
     """Counted units, without end: after the last comes the first again.
 
@@ -367,16 +342,20 @@ class Haystack:
         self.units = list(units)
         self.seam = seam
         self.tokenizer = tokenizer
-        self.costs = _costs(self.units, seam, tokenizer)
+        self.costs = costs(self.units, seam, tokenizer)
         self._sums = list(itertools.accumulate(self.costs, initial=0))
         self.total, self.cheapest, self.longest = self._sums[-1], min(self.costs), max(self.costs)
 
     @cached_property
     def additive(self) -> bool:
-        """Whether the sum of the units' costs is the number of tokens of their joined text."""
-        joined = self.seam.join([ANCHOR, *self.units, self.units[0]])
+        """Whether the sum of the units' costs is the number of tokens of their joined text.
+
+        Of many units, the first ones tell it.
+        """
+        first = bisect.bisect(self._sums, CHECKED_TOKENS)
+        joined = self.seam.join([ANCHOR, *self.units[:first], self.units[0]])
         counted = self.tokenizer.count(joined) - self.tokenizer.count(ANCHOR)
-        return counted == self.total + self.costs[0]
+        return counted == sum(self.costs[:first]) + self.costs[0]
 
     @cached_property
     def _folded(self) -> str:

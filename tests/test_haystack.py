@@ -10,9 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rulerlib import haystack
+from conftest import make_tokenizer
+from rulerlib import costs, haystack
+from rulerlib.costs import costs_of
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.haystack import DEPTHS, Filling, Haystack, Pool, Sized
+from rulerlib.languages import load
 from rulerlib.tokens import Tokenizer, Words
 
 
@@ -109,6 +112,29 @@ def test_a_haystack_knows_whether_its_sums_are_exact(units, costs, additive):
     assert hay.costs == costs
     assert hay.additive is additive
     assert (hay.total, hay.cheapest, hay.longest) == (sum(costs), min(costs), max(costs))
+
+
+@pytest.mark.parametrize("kind", ["words", "bytelevel", "llama2"])
+@pytest.mark.parametrize("seam", [" ", "\n", "\n\n"])
+def test_long_texts_cost_what_their_words_do(monkeypatch, kind, seam):
+    """Nouns, numbers, empty lines and indentation, each unit counted whole as well."""
+    rng, tokenizer, nouns = random.Random(seam), make_tokenizer(kind), load("da").nouns
+    texts = [
+        " ".join(rng.choice([rng.choice(nouns), str(rng.randrange(999)), "a\n    b:", "x  = 1"])
+                 for _ in range(9))
+        for _ in range(300)
+    ]  # fmt: skip
+    whole = costs_of(texts, seam, tokenizer)
+    costs._counted.cache_clear()
+    monkeypatch.setattr(costs, "LONG", 1000)
+    counted = []
+    monkeypatch.setattr(tokenizer, "counts", lambda texts: counted.extend(texts) or [
+        len(spans) for spans in tokenizer.spans(texts)])  # fmt: skip
+    assert costs_of(texts, seam, tokenizer) == whole
+    assert sum(map(len, counted)) < 0.8 * sum(map(len, texts))
+    # Where words do not add up, each unit is counted.
+    pairs = [len(costs.ANCHOR + seam + text) + 1 for text in texts]
+    assert costs_of(texts, seam, Pairs()) == [size // 2 - 1 for size in pairs]
 
 
 def test_a_pool_that_is_just_used_up():

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from functools import cache, cached_property, lru_cache
 from operator import add
 
+from rulerlib.costs import ANCHOR, costs_of
 from rulerlib.filling import Budget
-from rulerlib.haystack import ANCHOR, Context, Filling
+from rulerlib.haystack import Context, Filling
 from rulerlib.sources.chronicle import Chronicle
 from rulerlib.sources.encyclopedia import World
 from rulerlib.sources.source import Rows
@@ -57,12 +58,13 @@ class CountedDocuments:
         """Return a document without regard to case."""
         return self._source.document(index).casefold()
 
-    def cost(self, index: int) -> int:
-        """Return what a document adds in tokens after its label."""
-        if index not in self.costs:
-            text = ANCHOR + self.seam + self.text(index)
-            self.costs[index] = self._tokenizer.count(text) - self._anchor
-        return self.costs[index]
+    def cost(self, *indices: int) -> list[int]:
+        """Return what each document adds in tokens after its label."""
+        new = [index for index in dict.fromkeys(indices) if index not in self.costs]
+        if new:
+            costs = costs_of([*map(self.text, new)], self.seam, self._tokenizer)
+            self.costs.update(zip(new, costs, strict=True))
+        return [*map(self.costs.__getitem__, indices)]
 
     def ending(self, text: str) -> int:
         """Return how many tokens more a label costs after this text than after ``ANCHOR``.
@@ -121,7 +123,7 @@ class Documents:
 
     @cached_property
     def _some(self) -> list[int]:
-        return [*map(self.counted.cost, range(min(LOOKED_AT, self.source.num_documents)))]
+        return self.counted.cost(*range(min(LOOKED_AT, self.source.num_documents)))
 
     @cached_property
     def mean(self) -> int:
@@ -163,7 +165,7 @@ class Numbered(Filling):
         order = sorted(range(len(chosen)), key=keys.__getitem__)
         super().__init__(
             [documents.text(chosen[at]) for at in order],
-            [documents.cost(chosen[at]) for at in order],
+            documents.cost(*(chosen[at] for at in order)),
             "\n\n",
         )
 

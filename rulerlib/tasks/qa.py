@@ -298,6 +298,10 @@ class Questions(Maker):
         chosen: list[int] = []
         labels = documents.label_costs(targets)
         used = sum(labels[:targets])
+        # Most of these are needed, and are counted faster together than one by one.
+        (ahead := random.Random()).setstate(rng.getstate())
+        likely = room // self.haystack.mean if wanted is None else wanted
+        documents.cost(*itertools.islice(_shuffled(self.haystack.pool, ahead), likely))
         # Those outside the pool only if that is not enough.
         everything = range(source.num_documents)
         for index in itertools.chain(related, _shuffled(self.haystack.pool, rng), everything):
@@ -311,7 +315,7 @@ class Questions(Maker):
             count = targets + len(chosen)
             if count == len(labels):
                 labels = documents.label_costs(count + 1)
-            used += labels[count] + documents.cost(index)
+            used += labels[count] + sum(documents.cost(index))
             if used > room and wanted is None:
                 break
             chosen.append(index)

@@ -184,7 +184,7 @@ class Language:
 
     def pattern(self, *path: str) -> re.Pattern[str]:
         """Return a pattern of what follows a template's context (else of all), a group a name."""
-        pieces = [*map(re.escape, _pieces(self.text(*path).rpartition("{context}")[2]))]
+        pieces = [*map(re.escape, _pieces(self.text(*path).rpartition("{context}")[2].lstrip()))]
         names = pieces[1::2]
         for at, name in enumerate(names):
             group = rf"(?P<{name}>\S(?:[^\n]*?\S)??)"

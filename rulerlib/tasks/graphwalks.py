@@ -41,14 +41,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from itertools import pairwise
-from operator import eq
-from typing import TypeVar
+from operator import add, sub
+from statistics import fmean
 
 from rulerlib import languages
+from rulerlib.costs import costs
 from rulerlib.errors import flag, one_of, whole_number
 from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Filling, Haystack, Needle, depths_of, largest
+from rulerlib.haystack import Draft, Filling, Needle, depths_of, largest
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import answer_line, f1
 from rulerlib.samples import Prediction
@@ -77,13 +77,11 @@ MOST_QUERIES, MOST_NODES = 100, 64
 # Names that every dataset draws; nodes that a graph has beside those of its questions.
 LEAST, SPARE = MOST_QUERIES * MOST_NODES, 8
 
-# So many edges are counted whole, to see whether an edge costs what its ends cost.
-CHECKED = 256
+# So many edges tell what one costs.
+SAMPLED = 256
 
 # Room to think, where the task asks for it.
 REASONING = 2048
-
-T = TypeVar("T")
 
 _EDGE = re.compile(r"(\w+) -> (\w+)")
 _LIST = re.compile(r"\[([^\[\]]*)\]")
@@ -123,9 +121,14 @@ class Knobs(Checked):
         """The edges that leave a node of the graph, on average."""
         return ANSWERS ** (1 / self.depth) if self.operation == "bfs" else PARENTS
 
+    @property
+    def direction(self) -> int:
+        """1 where edges are followed, and -1 where they are followed against their direction."""
+        return 1 if self.operation == "bfs" else -1
 
-class Edges(Haystack):
-    """What edges cost between the nodes of a pool, whose names are counted once.
+
+class Edges:
+    """What edges cost between the nodes of a pool, as a haystack.
 
     Attributes
     ----------
@@ -133,25 +136,21 @@ class Edges(Haystack):
         Those of the nodes.
     sources, targets
         What each name adds in tokens before the arrow, and after it.
-    mean
-        What an edge adds, on average.
+    longest, mean
+        What an edge adds at most, and on average.
     """
 
-    def __init__(self, names: Sequence[str], tokenizer: Tokenizer) -> None:
-        edges = [f"{source} -> {target}" for source, target in pairwise(names[: CHECKED + 1])]
-        super().__init__(edges, "\n", tokenizer)
-        before = Haystack([f"{name} ->" for name in names], "\n", tokenizer)
-        after = Haystack(names, " ", tokenizer)
-        self.names = names
-        self.sources = dict(zip(names, before.costs, strict=True))
-        self.targets = dict(zip(names, after.costs, strict=True))
-        self.longest, self.mean = before.longest + after.longest, self.total / len(edges)
+    # The sums are checked by tokenizing finished samples.
+    seam, additive = "\n", True
 
-    @cached_property
-    def additive(self) -> bool:
-        """Whether the tokens of edges are the sum of what their ends cost."""
-        ends = zip(self.sources.values(), [*self.targets.values()][1:], strict=True)
-        return super().additive and all(map(eq, self.costs, map(sum, ends)))
+    def __init__(self, names: Sequence[str], tokenizer: Tokenizer) -> None:
+        before = costs([f"{name} ->" for name in names], self.seam, tokenizer)
+        after = costs(names, " ", tokenizer)
+        self.names = names
+        self.sources = dict(zip(names, before, strict=True))
+        self.targets = dict(zip(names, after, strict=True))
+        self.longest = max(before) + max(after)
+        self.mean = fmean(map(add, before[:SAMPLED], after[1 : SAMPLED + 1]))
 
 
 # The next length mostly has the same names.
@@ -248,14 +247,10 @@ class EdgeList(Maker):
         long = len(answers) > MOST_ANSWERS or edges > FIRST_EDGES + MORE_EDGES * (steps - 1)
         return None if long or len(answers) < fewest else (children, size, walked)
 
-    def _edge(self, node: T, end: T) -> tuple[T, T]:
-        """Return the source and the target of an edge, which parents are found against."""
-        return (node, end) if self.knobs.operation == "bfs" else (end, node)
-
     def _needle(self, edge: tuple[str, str], depth: float) -> Needle:
         """Return the line of an edge; where it leads to on a walk is its value."""
         key, value = edge
-        text = " -> ".join(self._edge(*edge))
+        text = " -> ".join(edge[:: self.knobs.direction])
         start = text.index(value)
         return Needle(text, depth, (start, start + len(value)), key)
 
@@ -294,19 +289,19 @@ class EdgeList(Maker):
         start = rng.randrange(len(pool.names))
         nodes = [*dict.fromkeys([*names, *pool.names[start:], *pool.names[:start]])][:count]
         starts = [node for node in nodes if node not in children]
-        edges, costs = dict[tuple[str, str], None](), list[int]()
-        while sum(costs) <= room and len(edges) < len(starts) * (len(nodes) - 1):
-            some = int(max(0, room - sum(costs)) / pool.mean)
+        edges, sums = dict[tuple[str, str], None](), [0]
+        while sums[-1] <= room and len(edges) < len(starts) * (len(nodes) - 1):
+            some = int(max(0, room - sums[-1]) / pool.mean)
             # Some stand there already, and some cost less than the average.
             some += some // 64 + SPARE
-            ends = self._edge(rng.choices(starts, k=some), rng.choices(nodes, k=some))
-            edges |= dict.fromkeys(pair for pair in zip(*ends, strict=True) if pair[0] != pair[1])
-            costs = [pool.sources[source] + pool.targets[target] for source, target in edges]
-        sums = [*itertools.accumulate(costs, initial=0)]
-        fitting = largest(sums.__getitem__, room, most=len(costs))
-        return Filling(
-            [*map(" -> ".join, itertools.islice(edges, fitting))], costs[:fitting], pool.seam
-        )
+            ends = rng.choices(starts, k=some), rng.choices(nodes, k=some)
+            pairs = zip(*ends[:: self.knobs.direction], strict=True)
+            edges |= dict.fromkeys(pair for pair in pairs if pair[0] != pair[1])
+            added = (pool.sources[source] + pool.targets[target] for source, target in edges)
+            sums = [*itertools.accumulate(added, initial=0)]
+        count = largest(sums.__getitem__, room, most=len(edges))
+        units = [*map(" -> ".join, itertools.islice(edges, count))]
+        return Filling(units, [*map(sub, sums[1 : count + 1], sums)], pool.seam)
 
 
 # --- Answers ------------------------------------------------------------------------------------

@@ -20,7 +20,10 @@ The basic steps of keys and values are RULER's needles among needles. Questions 
 our own with four options, which need no knowledge; there they are MMLU's, with five solved examples
 before those to be solved (here the form is told). Documents are the fictional encyclopedia, there
 HotpotQA; a text is the first two sentences of a document, there all of it, and sentences are copied
-from documents, there whole documents. All prompts have one turn.
+from documents, there whole documents.
+
+There all prompts have one turn. Here a chat model is given the context in a first turn, which it is
+said to have read, and the task in the next; a base model reads both as one text.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ import itertools
 import operator
 import random
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -52,8 +55,9 @@ from rulerlib.texts import digest
 
 KINDS, STEPS = ("keys", "values", "documents"), ("basic", "easy", "medium", "hard")
 
-# A pool holds this many times the lines of a prompt; a question of ours has fewer characters.
-POOL_FACTOR, QUESTION = 2, 2000
+# A pool holds this many times the lines of a prompt, and at least those of so many keys; a question
+# of ours has fewer characters.
+POOL_FACTOR, FEWEST, QUESTION = 2, 64, 2000
 
 OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "plus": operator.add, "minus": operator.sub, "times": operator.mul,
@@ -76,6 +80,7 @@ class Knobs(Checked):
     step: str = knob("hard", one_of, STEPS)
     num_values: int = knob(4, whole_number, 2, 8)
 
+    # What `qa` asks of its knobs.
     source, context, depth, num_documents = None, True, None, None
 
     @property
@@ -87,6 +92,11 @@ class Knobs(Checked):
     def hops(self) -> int:
         """Documents that an answer needs."""
         return 1 if self.step == "basic" else 2
+
+    @property
+    def solved(self) -> bool:
+        """Whether word problems are to be solved."""
+        return self.kind == "keys" and self.step in ("medium", "hard")
 
 
 def problem(language: Language, rng: random.Random) -> str:
@@ -112,48 +122,47 @@ def solution(text: str, language: Language) -> str:
     return ""
 
 
-@lru_cache(4)
-def _lines(
-    seed: str, language: Language, step: str, lines: int, count: int
-) -> tuple[list[tuple[str, ...]], frozenset[str]]:
-    """Return distractors, all lines of a key together, and the keys and values in them."""
-    rng, taken, groups = random.Random(f"{seed} lines"), set[str](), list[tuple[str, ...]]()
-    for _ in range(count):
-        key, values = draw(rng, language, step, lines, [taken])
-        taken.update((key, *values))
-        groups.append(tuple(line(key, value, language, step) for value in values))
-    return groups, frozenset(taken)
-
-
 def draw(
-    rng: random.Random, language: Language, step: str, lines: int, taken: Sequence[Collection[str]]
+    rng: random.Random, language: Language, knobs: Knobs, taken: set[str], others: frozenset[str]
 ) -> tuple[str, list[str]]:
-    """Return a key and its values, all new."""
-    basic, new = step == "basic", list[str]()
-    while len(new) <= lines:
-        if not new:
-            drawn = value_of("words" if basic else "numbers", language, rng)
-        else:
+    """Return a key and its values, none of which is taken or another's, and take them."""
+    basic, new = knobs.step == "basic", list[str]()
+    while len(new) <= knobs.lines:
+        if new:
             drawn = str(rng.randrange(10**9, 10**10)) if basic else problem(language, rng)
-        # Words are few: the keys of many lines are those of others with a number behind them.
-        if basic and not new and any(drawn in some for some in taken):
-            drawn = f"{drawn}-{rng.randrange(10, 100)}"
-        if not any(drawn in some for some in (*taken, new)):
+        else:
+            drawn = value_of("words" if basic else "numbers", language, rng)
+            # Words are few: the keys of many lines are those of others with a number behind them.
+            if basic and (drawn in taken or drawn in others):
+                drawn = f"{drawn}-{rng.randrange(10, 100)}"
+        if drawn not in taken and drawn not in others:
+            taken.add(drawn)
             new.append(drawn)
     return new[0], new[1:]
 
 
+def line(key: str, value: str, language: Language, knobs: Knobs) -> str:
+    """Return a line of a list: a needle of `niah`, or a question after its number."""
+    return _line(language, knobs.step).replace("{key}", key).replace("{value}", value)
+
+
 @lru_cache(8)
-def _sentence(language: Language, step: str) -> str:
-    """Return a line of a list, open: a needle of `niah`, or a question after its number."""
+def _line(language: Language, step: str) -> str:
     if step != "basic":
         return language.text("ladder", "line").replace("{text}", "{value}")
     return language.fill("niah", "needle", language.label("numbers", 2))
 
 
-def line(key: str, value: str, language: Language, step: str) -> str:
-    """Return a line of a list."""
-    return _sentence(language, step).replace("{key}", key).replace("{value}", value)
+# The next length has the same ones.
+@lru_cache(4)
+def _others(
+    seed: str, language: Language, knobs: Knobs, count: int
+) -> tuple[list[str], frozenset[str]]:
+    """Return the lines of other keys, those of a key together, and all keys and values in them."""
+    rng, taken = random.Random(f"{seed} lines"), set[str]()
+    groups = (draw(rng, language, knobs, taken, frozenset()) for _ in range(count))
+    lines = [line(key, value, language, knobs) for key, values in groups for value in values]
+    return lines, frozenset(taken)
 
 
 class Lines(Maker):
@@ -163,30 +172,21 @@ class Lines(Maker):
     section = "ladder"
 
     @cached_property
-    def _pool(self) -> tuple[list[tuple[str, ...]], frozenset[str]]:
-        knobs, counts = self.knobs, self.budget.tokenizer.counts
-        start = _lines(self._seed, self.language, knobs.step, knobs.lines, 64)[0]
-        cheapest = max(1, min(map(sum, ([*counts(group)] for group in start))))
-        count = max(64, POOL_FACTOR * self.budget.length // cheapest)
-        return _lines(self._seed, self.language, knobs.step, knobs.lines, count)
+    def _pool(self) -> tuple[list[str], frozenset[str]]:
+        others = partial(_others, self._seed, self.language, self.knobs)
+        counts, size = iter(self.budget.tokenizer.counts(others(FEWEST)[0])), self.knobs.lines
+        cheapest = max(1, min(map(sum, zip(*[counts] * size, strict=True))))
+        return others(max(FEWEST, POOL_FACTOR * self.budget.length // cheapest))
 
     @cached_property
     def haystack(self) -> Haystack:
         """The lines of other keys, counted once."""
-        return Haystack([*itertools.chain(*self._pool[0])], "\n", self.budget.tokenizer)
-
-    @property
-    def _solved(self) -> bool:
-        """Whether questions are to be solved."""
-        return self.knobs.kind == "keys" and self.knobs.step in ("medium", "hard")
+        return Haystack(self._pool[0], "\n", self.budget.tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return a draft for each key that is asked for, and a function that adds other lines."""
-        knobs, taken = self.knobs, set[str]()
-        groups, others = list[tuple[str, list[str]]](), [self._pool[1], taken]
-        for _ in range(queries):
-            groups.append(draw(rng, self.language, knobs.step, knobs.lines, others))
-            taken.update((groups[-1][0], *groups[-1][1]))
+        knobs, taken, others = self.knobs, set[str](), self._pool[1]
+        groups = [draw(rng, self.language, knobs, taken, others) for _ in range(queries)]
         pairs = [(key, value) for key, values in groups for value in values]
         rng.shuffle(pairs)
         depths: list[float] = depths_of(len(pairs), rng)
@@ -194,11 +194,11 @@ class Lines(Maker):
             depths = sorted(depth_of(index * queries + at) for at in range(queries))
         needles = list[Needle]()
         for (key, value), depth in zip(pairs, depths, strict=True):
-            text = line(key, value, self.language, knobs.step)
+            text = line(key, value, self.language, knobs)
             # Of a question that is to be solved, the letter of the right option.
-            wanted = f"{solution(value, self.language)}." if self._solved else value
+            wanted = f"{solution(value, self.language)}." if knobs.solved else value
             start, end = last_place(wanted, text)
-            needles.append(Needle(text, depth, (start, end - self._solved), key))
+            needles.append(Needle(text, depth, (start, end - knobs.solved), key))
         nth = rng.randrange(knobs.lines)
         drafts = [self._ask(key, pairs, needles, nth) for key, _ in groups]
         return drafts, partial(self._take, rng.getrandbits(64))
@@ -207,27 +207,27 @@ class Lines(Maker):
         self, key: str, pairs: Sequence[tuple[str, str]], needles: list[Needle], nth: int
     ) -> Draft:
         """Return the question about a key."""
-        knobs = self.knobs
+        knobs, language = self.knobs, self.language
         order = [at for at, (other, _) in enumerate(pairs) if other == key]
         values, needed = [pairs[at][1] for at in order], len(order)
+        outputs = values if knobs.step in ("basic", "easy") else [values[nth]]
+        if knobs.solved:
+            outputs = [solution(values[0], language)]
         if knobs.step == "basic":
+            label = language.label("numbers", knobs.lines)
             form = "one" if knobs.lines == 1 else "many"
-            label = self.language.label("numbers", knobs.lines)
-            question, outputs = self.language.question("niah", form, **label, query=key), values
+            head, tail, prefix = language.question("niah", form, **label, query=key)
         else:
-            ordinal = self.language.section("ladder")["ordinals"][nth]
+            ordinal = language.section("ladder")["ordinals"][nth]
             names = {"query": key, "ordinal": ordinal, "count": str(len(values))}
-            text = self.language.fill("ladder", "lines", knobs.kind, knobs.step, **names)
-            question = framed(self.language, "lines", text, knobs.step)
-            outputs = values if knobs.step == "easy" else [values[nth]]
-            if self._solved:
-                outputs = [solution(values[0], self.language)]
-            elif knobs.step != "easy":
-                # The one that is asked for comes first, and the others of its key lead to it.
-                order.insert(0, order.pop(nth))
+            text = language.fill("ladder", "lines", knobs.kind, knobs.step, **names)
+            head, tail, prefix = framed(language, "lines", text, knobs.step)
+            # The one that is asked for comes first, and the others of its key lead to it.
+            order.insert(0, order.pop(nth if len(outputs) == 1 else 0))
         order += [at for at in range(len(pairs)) if at not in order]
-        answer = answered(knobs.kind, knobs.step, values, outputs, self.language)
-        return Draft(*question, outputs, needles, order, needed, answer=answer)
+        answer = answered(knobs, values, outputs, language)
+        tail = after_reading(tail, self)
+        return Draft(head, tail, prefix, outputs, needles, order, needed, answer=answer)
 
     def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
         """Return the part of each line of another key."""
@@ -237,14 +237,14 @@ class Lines(Maker):
     def _take(self, state: int, room: int) -> Filling:
         """Return lines of other keys, those of a key together or not at all but for the last."""
         rng, lines, pool = random.Random(state), self.knobs.lines, self.haystack
-        groups = min(len(self._pool[0]), max(0, room) // pool.cheapest // lines + 1)
-        order = rng.sample(range(len(self._pool[0])), groups)
+        most = len(pool.units) // lines
+        order = rng.sample(range(most), min(most, max(0, room) // pool.cheapest // lines + 1))
         places = [group * lines + at for group in order for at in range(lines)]
         sums = itertools.accumulate(pool.costs[place] for place in places)
         places = [place for place, end in zip(places, sums, strict=True) if end <= room]
         rng.shuffle(places)
-        return Filling([pool.units[place] for place in places],
-                       [pool.costs[place] for place in places], "\n")  # fmt: skip
+        units, costs = ([row[place] for place in places] for row in (pool.units, pool.costs))
+        return Filling(units, costs, "\n")
 
 
 def framed(language: Language, kind: str, question: str, step: str) -> tuple[str, str, str]:
@@ -256,18 +256,23 @@ def framed(language: Language, kind: str, question: str, step: str) -> tuple[str
     return head, tail, prefix
 
 
+def after_reading(tail: str, maker: Maker) -> str:
+    """Return what follows a context: where a model has turns, the task is a turn of its own."""
+    if not (turns := maker.budget.frame.turns):
+        return tail
+    return maker.language.text("ladder", "reply").join(turns) + tail.lstrip()
+
+
 def answered(
-    kind: str, step: str, evidence: Sequence[str], outputs: Sequence[str], language: Language
+    knobs: Knobs, evidence: Sequence[str], outputs: Sequence[str], language: Language
 ) -> str | None:
     """Return an answer as it is asked for, given what is to be copied; None: enumerated."""
-    if step == "basic":
-        return None
     copied, last = "\n".join(evidence), outputs[0]
-    if step == "medium" and kind == "values":
-        return f"{copied}\n\n{last}"
-    if step == "medium":
-        return f"{copied}\n{language.text('ladder', 'label')}: {last}"
-    return copied if kind != "documents" and step == "easy" else last
+    if knobs.step == "medium":
+        label = f"{language.text('ladder', 'label')}: "
+        return f"{copied}\n\n{last}" if knobs.kind == "values" else f"{copied}\n{label}{last}"
+    copies = knobs.kind != "documents" and knobs.step == "easy"
+    return None if knobs.step == "basic" else copied if copies else last
 
 
 class Indexed:
@@ -323,13 +328,18 @@ class DocumentQuestions(Questions):
         facts = [hop.partition(".")[2] for hop in getattr(question, "fact", "").split(">")]
         pairs = zip(entries, facts, strict=True)
         evidence = [entry.sentences[entry.stated[fact]] for entry, fact in pairs]
-        draft.answer = answered("documents", step, evidence, draft.outputs, self.language)
+        draft.answer = answered(self.knobs, evidence, draft.outputs, self.language)
+        draft.tail = after_reading(draft.tail, self)
         return draft
 
 
 def read(prompt: str, language: Language) -> str | None:
     """Return the answer that is asked for, of what the prompt has; `niah` reads basic lines."""
     section, tail = language.templates.get("ladder", {}), prompt[-QUESTION:]
+    if reply := section.get("reply"):
+        # Between its turns a chat template has words of its own, and no full stop.
+        context = prompt.rpartition(reply)[0]
+        prompt = context[: context.rfind(".") + 1] or prompt
     for kind, step in itertools.product(KINDS[:2] if section else (), STEPS[1:]):
         if names := language.unfill(tail, "ladder", "lines", kind, step):
             start = language.fill("ladder", "line", key=names["query"], text="")
@@ -339,7 +349,7 @@ def read(prompt: str, language: Language) -> str | None:
             outputs = values if step == "easy" else values[nth : nth + 1]
             if kind == "keys" and step != "easy":
                 outputs = [solution(text, language) for text in values]
-            return answered(kind, step, values, outputs or [""], language)
+            return answered(Knobs(kind, step), values, outputs or [""], language)
     for step in STEPS if section else ():
         if names := language.unfill(tail, "ladder", "documents", step):
             start = re.escape(language.fill("ladder", "document", text=""))
@@ -353,7 +363,8 @@ def read(prompt: str, language: Language) -> str | None:
             if not steps:
                 return ""
             last = documents[steps[-1][0]][0] if step == "easy" else steps[-1][2]
-            return answered("documents", step, [words for _, words, _ in steps], [last], language)
+            evidence = [words for _, words, _ in steps]
+            return answered(Knobs("documents", step), evidence, [last], language)
     return None
 
 

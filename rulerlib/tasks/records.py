@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import math
 import random
 import re
 from collections import Counter
@@ -35,12 +36,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from operator import add
+from statistics import fmean
 from typing import Any
 
 from rulerlib import languages
+from rulerlib.costs import costs
 from rulerlib.errors import is_number, one_of, require, whole_number
 from rulerlib.filling import Shared, Take
-from rulerlib.haystack import Draft, Filling, Haystack, Sized, largest
+from rulerlib.haystack import Draft, Filling, Sized, largest
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.parts import Column
@@ -57,9 +60,9 @@ WAYS = {
 """What is asked, in turn, by the knob ``ask``."""
 DAYS = [str(datetime.date(2024, 1, 1) + datetime.timedelta(day)) for day in range(366)]
 
-# Sentences of a subject that a dataset draws; the most subjects and people; messages that are
-# counted whole, to see whether they cost what their parts cost.
-SENTENCES, MOST_LABELS, MOST_USERS, CHECKED = 600, 8, 24, 256
+# Sentences of a subject that a dataset draws; the most subjects and people; messages that tell
+# what one costs.
+SENTENCES, MOST_LABELS, MOST_USERS, SAMPLED = 600, 8, 24, 256
 
 # Weights are whole numbers, so that no machine rounds otherwise; so is the number of records, and
 # some records of one subject may fill the last tokens.
@@ -113,8 +116,7 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
 
 def choices(way: str, labels: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the subjects that a question of a kind can name."""
-    size = {"count": 1, "most": 0, "least": 0, "compare": 2}[way]
-    return [*itertools.combinations(labels, size)]
+    return [*itertools.combinations(labels, {"count": 1, "compare": 2}.get(way, 0))]
 
 
 @lru_cache(4)
@@ -125,18 +127,20 @@ def grammar(language: Language) -> dict[str, str]:
         lists = {**section["lists"], **label["lists"]}
         for sentence in label["sentences"]:
             pieces = re.split(r"\{(\w+)\}", sentence)
-            slots = [lists[name.lower()] for name in pieces[1::2]]
-            for at, name in enumerate(pieces[1::2]):
-                if name[0].isupper():
-                    slots[at] = [item[0].upper() + item[1:] for item in slots[at]]
+            slots = (
+                [item[0].upper() + item[1:] for item in lists[name.lower()]]
+                if name[0].isupper()
+                else lists[name]
+                for name in pieces[1::2]
+            )
             for items in itertools.product(*slots):
                 pieces[1::2] = items
                 subjects["".join(pieces)] = label["name"]
     return subjects
 
 
-class Messages(Haystack):
-    """What dates, people and sentences cost, counted once.
+class Messages:
+    """What the parts of messages cost, as a haystack.
 
     Attributes
     ----------
@@ -144,39 +148,33 @@ class Messages(Haystack):
         What each adds in tokens, with the bar after it.
     sentences
         For each subject its sentences, and what each adds.
-    mean
-        What a message adds on average, rounded down.
+    longest, cheapest, mean
+        What a message adds at most, at least, and on average, rounded down.
     """
 
+    # The sums are checked by tokenizing finished samples.
+    seam, additive = "\n", True
+
     def __init__(self, language: Language, seed: str, tokenizer: Tokenizer) -> None:
-        rng, names = random.Random(f"{seed} sentences"), language.section("records")["users"]
+        rng, people = random.Random(f"{seed} sentences"), language.section("records")["users"]
 
         def priced(seam: str, texts: Sequence[str], end: str = "") -> list[tuple[str, int]]:
-            costs = Haystack([text + end for text in texts], seam, tokenizer).costs
-            return [*zip(texts, costs, strict=True)]
+            added = costs([text + end for text in texts], seam, tokenizer)
+            return [*zip(texts, added, strict=True)]
 
         by_label: dict[str, list[str]] = {}
         for sentence, label in grammar(language).items():
             by_label.setdefault(label, []).append(sentence)
-        self.dates, self.users = dict(priced("\n", DAYS, " |")), dict(priced(" ", names, " |"))
+        self.dates, self.users = dict(priced("\n", DAYS, " |")), dict(priced(" ", people, " |"))
         self.sentences = {
             label: priced(" ", rng.sample(texts, min(SENTENCES, len(texts))))
             for label, texts in by_label.items()
         }
-        whole = [*itertools.chain.from_iterable(self.sentences.values())]
-        days, people = itertools.cycle(DAYS), itertools.cycle(names)
-        some = [*zip(whole[:: len(whole) // CHECKED], days, people, strict=False)]
-        lines = [f"{day} | {name} | {text}" for (text, _), day, name in some]
-        super().__init__(lines, "\n", tokenizer)
-        sums = [cost + self.dates[day] + self.users[name] for (_, cost), day, name in some]
-        self._adds_up, self.mean = self.costs == sums, self.total // len(lines)
-        costs = [[*self.dates.values()], [*self.users.values()], [cost for _, cost in whole]]
-        self.longest, self.cheapest = sum(map(max, costs)), sum(map(min, costs))
-
-    @cached_property
-    def additive(self) -> bool:
-        """Whether the tokens of messages are the sum of what their parts cost."""
-        return self._adds_up and super().additive
+        whole = [cost for row in self.sentences.values() for _, cost in row]
+        parts = [*self.dates.values()], [*self.users.values()], whole
+        self.longest, self.cheapest = sum(map(max, parts)), sum(map(min, parts))
+        some = zip(whole[:: len(whole) // SAMPLED], *map(itertools.cycle, parts[:2]), strict=False)
+        self.mean = math.floor(fmean(map(sum, some)))
 
     def heads(self, days: Sequence[str], users: Sequence[str]) -> list[tuple[str, int]]:
         """Return what stands before the sentences of people on some days, and what it adds."""
@@ -210,8 +208,8 @@ class Stream:
         """Return its first records as numbers, and what they cost from the first to each."""
         heads, sentences, size = self.heads, self.sentences, len(self.sentences)
         numbers = random.Random(self.seed).choices(range(len(heads) * size), k=count)
-        costs = (heads[number // size][1] + sentences[number % size][1] for number in numbers)
-        return numbers, [*itertools.accumulate(costs, initial=0)]
+        added = (heads[number // size][1] + sentences[number % size][1] for number in numbers)
+        return numbers, [*itertools.accumulate(added, initial=0)]
 
     def lines(self, numbers: Sequence[int]) -> list[str]:
         """Return records by their numbers."""

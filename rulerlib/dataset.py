@@ -39,8 +39,7 @@ PROBES = 64
 # Where drafts differ by little (`Maker.alike`), these first ones mostly tell as much as all.
 FIRST_PROBES = 8
 
-# To check the sums, the first samples are tokenized as a whole: three, or fewer once they have this
-# many tokens together.
+# To check the sums, so many of the first samples are tokenized as a whole, or one where it is long.
 CHECKED = 3
 
 # Contexts that are drawn beforehand, where each has many questions.
@@ -295,30 +294,22 @@ class Dataset:
         Instead of a long one, a shorter one of the same dataset tells it: what it lacks is some of
         the filling, whose own sums the haystack has checked.
         """
-        maker, tokens, first = self.maker, 0, dict(self._last)
-        shorter = max(CHECKED_TOKENS, 2 * self._smallest(maker, few=True))
+        maker, shorter = self.maker, max(CHECKED_TOKENS, 2 * self._smallest(self.maker, few=True))
         if shorter < self.length:
             maker = self._maker(self.tokens_to_generate, shorter)
         budget = maker.budget
-        for context in range(CHECKED):
-            # Of a long prompt there are many seams in the first sample alone.
-            if tokens >= CHECKED_TOKENS:
-                break
+        # Of a long prompt there are many seams in one sample. The first is the one that is asked
+        # for next.
+        for context in reversed(range(min(CHECKED, max(1, CHECKED_TOKENS // budget.length)))):
             with contextlib.suppress(TooLongError):
                 shared = self._context(maker, False, context)
                 text, prefix = shared.text(0), budget.prefix(shared.drafts[0])
                 fed, plain = shared.lengths[0]
-                tokens += fed
                 if fed != budget.fed(text, prefix):
                     return False
                 # The plain text differs from what is fed at its two ends alone.
-                if context == 0:
-                    first = dict(self._last)
-                    if plain != budget.plain(text, prefix, fed):
-                        return False
-        # The first context is the one that is asked for next.
-        self._last.clear()
-        self._last.update(first)
+                if context == 0 and plain != budget.plain(text, prefix, fed):
+                    return False
         return True
 
     def _maker(self, tokens_to_generate: int, length: int | None = None) -> Maker:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from helpers_sharing import check_sharing, contexts
 from helpers_tasks import check_lengths, token_at
+from helpers_templates import FAMILIES, SPECIAL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +23,7 @@ from rulerlib import tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.models.reference import answer
+from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import TASKS
 
@@ -46,8 +49,20 @@ NTH = {
     "da": ["første", "andet", "tredje", "fjerde", "femte", "sjette", "syvende", "ottende"],
     "en": ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"],
 }
+REPLY = {"da": "Det har jeg læst alt sammen.", "en": "I have read all of it."}
 TIMES = re.compile(r"bags|shelves|poser|hylder")
 MINUS = re.compile(r"gave|sold|collect|gav|solgt|samle")
+
+
+def as_one_text(data: Dataset, sample: Sample) -> Sample:
+    """The sample as a model without turns has it; with turns, there are three."""
+    if not data.frame.turns:
+        return sample
+    context, reply, task = data.frame.cut(sample.input)
+    assert reply == REPLY[sample.language]
+    knobs = data.row.knobs
+    seam = "\n" if knobs.step == "basic" and knobs.kind != "documents" else "\n\n"
+    return replace(sample, input=context + seam + task)
 
 
 def solved(problem: str) -> str:
@@ -106,17 +121,18 @@ def check_documents(sample: Sample, step: str) -> None:
 
 def check(data: Dataset, sample: Sample) -> None:
     """All that the text alone tells about a sample, its length, and the score of the reference."""
-    knobs, language = data.row.knobs, sample.language
+    knobs, language, one_text = data.row.knobs, sample.language, as_one_text(data, sample)
     if knobs.kind == "documents":
-        check_documents(sample, knobs.step)
+        check_documents(one_text, knobs.step)
     else:
         count = knobs.num_values if knobs.kind == "values" else 1
-        assert of_lines(sample, knobs.kind, knobs.step, count) == sample.outputs
+        assert of_lines(one_text, knobs.kind, knobs.step, count) == sample.outputs
         if knobs.kind == "values":
             # What is asked for first is recorded first.
             place = sample.input.index(sample.outputs[0])
             assert token_at(data.tokenizer, sample.input, place) == sample.token_position_answer
-    scores = data.row.scoring.score(answer(sample.input), sample.outputs, language=language)
+    answered = answer(data.frame.prompt(sample.input, sample.answer_prefix))
+    scores = data.row.scoring.score(answered, sample.outputs, language=language)
     assert scores[data.row.scoring.primary] == 1
     longest = check_lengths(data, sample)
     assert longest > data.length - 2 * data.maker.haystack.longest
@@ -155,6 +171,24 @@ def test_questions_about_one_context_differ(task, words):
         check_sharing(data, group, end, 2 * data.maker.haystack.longest)
         for sample in group:
             check(data, sample)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("task", ["keys_basic", "values_medium", "documents_hard"])
+def test_a_chat_model_is_asked_in_a_turn_after_the_context(family, task):
+    backend = make_tokenizer("bytelevel").backend
+    tokenizer = tokens.FastTokenizer(backend, family, SPECIAL, FAMILIES[family])
+    form = PromptFormat(answer_prefix="user")
+    try:
+        data = Dataset(f"ladder_{task}", 4096, "da", tokenizer, num_samples=2, format=form)
+    except ParameterError as error:
+        pytest.skip(str(error))
+    for sample in data:
+        check(data, sample)
+        messages = data.frame.messages(sample.input, sample.answer_prefix)
+        rendered = tokenizer.render(messages, **data.frame.template)
+        assert rendered == data.frame.prompt(sample.input, sample.answer_prefix)
+        assert [turn["role"] for turn in messages] == ["user", "assistant", "user"]
 
 
 def test_the_default_is_the_hardest_step_of_keys(words):

@@ -197,7 +197,7 @@ class EdgeList(Maker):
     section = "graphwalks"
 
     @cached_property
-    def haystack(self) -> Edges:
+    def haystack(self) -> Edges:  # type: ignore[override]  # Its units have parts.
         """What edges cost, between as many nodes as the largest graph has, or more."""
         digits, tokenizer = self.knobs.name_length, self.budget.tokenizer
         edges = _edges(self._seed, LEAST, digits, tokenizer)
@@ -255,12 +255,9 @@ class EdgeList(Maker):
         return Needle(text, depth, (start, start + len(value)), key)
 
     def _ask(
-        self,
-        walked: list[list[str]],
-        children: dict[str, list[str]],
-        edges: list[tuple[str, str]],
-        needles: list[Needle],
-    ) -> Draft:
+        self, walked: list[list[str]], children: dict[str, list[str]],
+        edges: list[tuple[str, str]], needles: list[Needle],
+    ) -> Draft:  # fmt: skip
         """Return the draft of one question."""
         knobs, path = self.knobs, ("graphwalks", self.knobs.operation)
         (query,), *_, nodes = walked

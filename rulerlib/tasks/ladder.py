@@ -243,8 +243,8 @@ class Lines(Maker):
         sums = itertools.accumulate(pool.costs[place] for place in places)
         places = [place for place, end in zip(places, sums, strict=True) if end <= room]
         rng.shuffle(places)
-        units, costs = ([row[place] for place in places] for row in (pool.units, pool.costs))
-        return Filling(units, costs, "\n")
+        units, costs = [*map(pool.units.__getitem__, places)], map(pool.costs.__getitem__, places)
+        return Filling(units, [*costs], "\n")
 
 
 def framed(language: Language, kind: str, question: str, step: str) -> tuple[str, str, str]:
@@ -359,8 +359,7 @@ def read(prompt: str, language: Language) -> str | None:
                 keys = [key for key, text in documents.values() if text.startswith(names["query"])]
                 return "".join(keys[:1])
             texts = {title: text for title, (_, text) in documents.items()}
-            steps = readers.follow(names["query"], texts, language)
-            if not steps:
+            if not (steps := readers.follow(names["query"], texts, language)):
                 return ""
             last = documents[steps[-1][0]][0] if step == "easy" else steps[-1][2]
             evidence = [words for _, words, _ in steps]
@@ -422,18 +421,18 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
         return mistakes.explain_question(prediction, cut_off)
     if not text or mistakes.refused(text) or all(map(str.isdecimal, outputs)):
         return mistakes.explain_values(prediction, cut_off)
-    missing = [output for output in outputs if output not in text]
-    others = [part for part in text.split("\n") if len(part) > 1 and part in prediction.input]
-    wrong = [part for part in others if not any(output in part for output in outputs)]
-    error = "distractor" if wrong else "cut off" if cut_off else "no context"
     if {*outputs} <= {*"ABCD"}:
-        error = (
-            "wrong value" if letter(text, prediction.others.get("language") or "en") else "other"
-        )
-    elif not wrong and len(missing) < len(outputs):
-        error = "incomplete"
-    return error
+        given = letter(text, prediction.others.get("language") or "en")
+        return "wrong value" if given else "other"
+    copied = [part for part in text.split("\n") if len(part) > 1 and part in prediction.input]
+    if any(not any(output in part for output in outputs) for part in copied):
+        return "distractor"
+    if any(output in text for output in outputs):
+        return "incomplete"
+    return "cut off" if cut_off else "no context"
 
+
+MAKERS = {"keys": Lines, "values": Lines, "documents": DocumentQuestions}
 
 FAMILY = Family(
     name="ladder",
@@ -445,9 +444,7 @@ FAMILY = Family(
     category=FRONTIER,
     scoring=SOFT,
     tokens_to_generate=64,
-    maker=lambda knobs, *rest: (DocumentQuestions if knobs.kind == "documents" else Lines)(
-        knobs, *rest
-    ),
+    maker=lambda knobs, *rest: MAKERS[knobs.kind](knobs, *rest),
     one_language="its questions are asked in the language of the lines and the documents",
     most_queries=lambda knobs: (None, ""),
     explain=explain,

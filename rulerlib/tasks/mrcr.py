@@ -106,6 +106,9 @@ class Writer:
         return request + text, len(request)
 
 
+_writer = lru_cache(4)(Writer)
+
+
 def about(topic: str) -> dict[str, str]:
     """Return the names of sentences that stand for a topic."""
     return {"topic": topic, "Topic": topic[:1].upper() + topic[1:]}
@@ -115,10 +118,6 @@ class Dialogue(Maker):
     """Makes the samples of one setting; from ``seed`` the other exchanges are drawn."""
 
     knobs: Knobs
-
-    @cached_property
-    def _writer(self) -> Writer:
-        return Writer(self.language)
 
     @cached_property
     def _turns(self) -> tuple[str, str]:
@@ -139,11 +138,11 @@ class Dialogue(Maker):
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return a draft for each of ``queries`` of the texts, and a function that fills up."""
-        count = self.knobs.num_needles
-        form, topic = rng.choice(self._writer.asked_for)
-        texts = dict[str, int]()
+        count, writer = self.knobs.num_needles, _writer(self.language)
+        form, topic = rng.choice(writer.asked_for)
+        texts, (reply, again) = dict[str, int](), self._turns
         while len(texts) < count:
-            text, start = self._writer.exchange(form, topic, rng, self._turns[0])
+            text, start = writer.exchange(form, topic, rng, reply)
             texts[text] = start
         needles = [
             Needle(text, depth, (start, len(text)), f"{form['a']} {topic}")
@@ -152,26 +151,19 @@ class Dialogue(Maker):
         numbers = rng.sample(range(count), count)
         letters = string.ascii_letters + string.digits
         prefixes = ["".join(rng.choices(letters, k=PREFIX)) for _ in numbers]
+        head, begin = self.language.text("mrcr", "head"), reply.rstrip()
+        if self.budget.frame.turns:
+            head = begin = ""
         drafts = []
         for number, prefix in [*zip(numbers, prefixes, strict=True)][:queries]:
-            head, tail, begin = self._question(form, topic, number, prefix)
+            the = filled(form["the"], nth=self.language.section("mrcr")["ordinals"][number])
+            asked_for = {"prefix": prefix, "the": the, "topic": topic}
+            tail = again + self.language.fill("mrcr", "question", **asked_for)
             needle = needles[number]
             order = [number, *(at for at in range(count) if at != number)]
             output = prefix + needle.text[needle.value_start :]
             drafts.append(Draft(head, tail, begin, [output], needles, order, asked=1))
         return drafts, partial(self.haystack.draw, rng=rng)
-
-    def _question(
-        self, form: Mapping[str, Any], topic: str, number: int, prefix: str
-    ) -> tuple[str, str, str]:
-        """Return what stands before the dialogue, after it, and before the answer."""
-        text, (reply, again) = self.language.text, self._turns
-        nth = self.language.section("mrcr")["ordinals"][number]
-        the = filled(form["the"], nth=nth)
-        question = self.language.fill("mrcr", "question", prefix=prefix, the=the, topic=topic)
-        if self.budget.frame.turns:
-            return "", again + question, ""
-        return text("mrcr", "head"), again + question, reply.rstrip()
 
 
 # The same for trial drafts and for the samples.
@@ -180,7 +172,7 @@ def _pool(
     seed: str, language: Language, turns: tuple[str, str], tokenizer: Tokenizer, count: int
 ) -> Pool:
     """Return the first ``count`` exchanges of a dataset; no text stands among them twice."""
-    writer, rng, texts = Writer(language), random.Random(f"{seed} exchanges"), dict[str, None]()
+    writer, rng, texts = _writer(language), random.Random(f"{seed} exchanges"), dict[str, None]()
     for _ in range(count + TRIES):
         text, _ = writer.exchange(*rng.choice(writer.others), rng, turns[0])
         texts[text] = None

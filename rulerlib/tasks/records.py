@@ -125,15 +125,11 @@ def grammar(language: Language) -> dict[str, str]:
     section, subjects = language.section("records"), dict[str, str]()
     for label in section["labels"].values():
         lists = {**section["lists"], **label["lists"]}
+        for name, items in [*lists.items()]:
+            lists[name.capitalize()] = [item[0].upper() + item[1:] for item in items]
         for sentence in label["sentences"]:
             pieces = re.split(r"\{(\w+)\}", sentence)
-            slots = (
-                [item[0].upper() + item[1:] for item in lists[name.lower()]]
-                if name[0].isupper()
-                else lists[name]
-                for name in pieces[1::2]
-            )
-            for items in itertools.product(*slots):
+            for items in itertools.product(*map(lists.__getitem__, pieces[1::2])):
                 pieces[1::2] = items
                 subjects["".join(pieces)] = label["name"]
     return subjects
@@ -224,7 +220,7 @@ class Records(Maker):
     section = "records"
 
     @cached_property
-    def haystack(self) -> Messages:
+    def haystack(self) -> Messages:  # type: ignore[override]  # Its units have parts.
         """What the parts of messages cost."""
         return _messages(self.language, self._seed, self.budget.tokenizer)
 
@@ -415,12 +411,11 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
     text, right = prediction.pred.strip(), "".join(prediction.outputs[:1])
     items = (stated(text, prediction.others.get("language") or "en") or "").split(", ")
     given = [item for item in items if item and item.isdecimal() == right.isdecimal()]
-    error = "other label" if given else "cut off" if cut_off else "other" if text else "empty"
     if given and right.isdecimal():
-        error = "near count" if abs(int(given[-1]) - int(right)) <= NEAR else "far count"
+        return "near count" if abs(int(given[-1]) - int(right)) <= NEAR else "far count"
     if not given and mistakes.refused(text):
-        error = "refused"
-    return error
+        return "refused"
+    return "other label" if given else "cut off" if cut_off else "other" if text else "empty"
 
 
 FAMILY = Family(

@@ -414,19 +414,16 @@ def stated(pred: str, language: str = "en") -> str | None:
 
 def explain(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the mistake of an answer that should be a whole number."""
-    text, others = prediction.pred, prediction.others
-    value = stated(text, others.get("language") or "en")
+    text, language = prediction.pred, prediction.others.get("language") or "en"
     if not text.strip():
-        kind = "empty"
-    elif value is None:
-        kind = "refused" if mistakes.refused(text) else "cut off" if cut_off else "other"
-    elif int(value) in others.get("facts", {}).get("way", ()):
-        kind = "halfway"
-    else:
-        # Not where whatever could follow would leave the number what it is.
-        open_ended = cut_off and stated(text + "0 0", others.get("language") or "en") != value
-        kind = "cut off" if open_ended else "wrong result"
-    return kind
+        return "empty"
+    if (value := stated(text, language)) is None:
+        return "refused" if mistakes.refused(text) else "cut off" if cut_off else "other"
+    if int(value) in prediction.others.get("facts", {}).get("way", ()):
+        return "halfway"
+    # Not where whatever could follow would leave the number what it is.
+    open_ended = cut_off and stated(text + "0 0", language) != value
+    return "cut off" if open_ended else "wrong result"
 
 
 FAMILY = Family(

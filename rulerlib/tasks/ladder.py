@@ -141,16 +141,12 @@ def draw(
     return new[0], new[1:]
 
 
-def line(key: str, value: str, language: Language, knobs: Knobs) -> str:
-    """Return a line of a list: a needle of `niah`, or a question after its number."""
-    return _line(language, knobs.step).replace("{key}", key).replace("{value}", value)
-
-
-@lru_cache(8)
-def _line(language: Language, step: str) -> str:
-    if step != "basic":
-        return language.text("ladder", "line").replace("{text}", "{value}")
-    return language.fill("niah", "needle", language.label("numbers", 2))
+def lines_of(pairs: Iterable[tuple[str, str]], language: Language, knobs: Knobs) -> list[str]:
+    """Return a line of each key and value: a needle of `niah`, or a question after its number."""
+    line = language.text("ladder", "line").replace("{text}", "{value}")
+    if knobs.step == "basic":
+        line = language.fill("niah", "needle", language.label("numbers", 2))
+    return [line.replace("{key}", key).replace("{value}", value) for key, value in pairs]
 
 
 # The next length has the same ones.
@@ -161,8 +157,8 @@ def _others(
     """Return the lines of other keys, those of a key together, and all keys and values in them."""
     rng, taken = random.Random(f"{seed} lines"), set[str]()
     groups = (draw(rng, language, knobs, taken, frozenset()) for _ in range(count))
-    lines = [line(key, value, language, knobs) for key, values in groups for value in values]
-    return lines, frozenset(taken)
+    pairs = ((key, value) for key, values in groups for value in values)
+    return lines_of(pairs, language, knobs), frozenset(taken)
 
 
 class Lines(Maker):
@@ -192,9 +188,8 @@ class Lines(Maker):
         depths: list[float] = depths_of(len(pairs), rng)
         if knobs.lines == 1:
             depths = sorted(depth_of(index * queries + at) for at in range(queries))
-        needles = list[Needle]()
-        for (key, value), depth in zip(pairs, depths, strict=True):
-            text = line(key, value, self.language, knobs)
+        needles, texts = list[Needle](), lines_of(pairs, self.language, knobs)
+        for text, (key, value), depth in zip(texts, pairs, depths, strict=True):
             # Of a question that is to be solved, the letter of the right option.
             wanted = f"{solution(value, self.language)}." if knobs.solved else value
             start, end = last_place(wanted, text)

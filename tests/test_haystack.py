@@ -133,8 +133,7 @@ def test_long_texts_cost_what_their_words_do(monkeypatch, kind, seam):
     assert costs_of(texts, seam, tokenizer) == whole
     assert sum(map(len, counted)) < 0.8 * sum(map(len, texts))
     # Where words do not add up, each unit is counted.
-    pairs = [len(costs.ANCHOR + seam + text) + 1 for text in texts]
-    assert costs_of(texts, seam, Pairs()) == [size // 2 - 1 for size in pairs]
+    assert costs_of(texts, seam, Pairs()) == [(len(seam + text) + 1) // 2 for text in texts]
 
 
 def test_a_pool_that_is_just_used_up():

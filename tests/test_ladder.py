@@ -60,8 +60,7 @@ def as_one_text(data: Dataset, sample: Sample) -> Sample:
         return sample
     context, reply, task = data.frame.cut(sample.input)
     assert reply == REPLY[sample.language]
-    knobs = data.row.knobs
-    seam = "\n" if knobs.step == "basic" and knobs.kind != "documents" else "\n\n"
+    seam = "\n" if data.task in ("ladder_keys_basic", "ladder_values_basic") else "\n\n"
     return replace(sample, input=context + seam + task)
 
 
@@ -83,16 +82,14 @@ def of_lines(sample: Sample, kind: str, step: str, count: int) -> list[str]:
         form, key = PROBLEM[language], re.search(r"(\d{7})", question)
     pairs = [form.fullmatch(line).groups() for line in lines]
     assert len({value for _, value in pairs}) == len(pairs), "a value stands there twice"
-    by_key: dict[str, list[str]] = {}
-    for name, value in pairs:
-        by_key.setdefault(name, []).append(value)
+    by_key = {name: [value for key, value in pairs if key == name] for name, _ in pairs}
     # Nothing but the number tells the key: all others have as many lines, but for one cut off.
     assert sum(len(values) != count for values in by_key.values()) <= 1
     values = by_key[key[1]]
     assert len(values) == count
-    if kind == "keys" and step in ("medium", "hard"):
+    if step in ("medium", "hard") and kind == "keys":
         return [solved(values[0])]
-    if kind == "values" and step in ("medium", "hard"):
+    if step in ("medium", "hard"):
         (nth,) = [at for at, word in enumerate(NTH[language])
                   if re.search(rf"the {word} of|det {word} af", question)]  # fmt: skip
         return [values[nth]]
@@ -173,17 +170,13 @@ def test_questions_about_one_context_differ(task, words):
             check(data, sample)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "odds and ends"])
 @pytest.mark.parametrize("task", ["keys_basic", "values_medium", "documents_hard"])
 def test_a_chat_model_is_asked_in_a_turn_after_the_context(family, task):
     backend = make_tokenizer("bytelevel").backend
     tokenizer = tokens.FastTokenizer(backend, family, SPECIAL, FAMILIES[family])
     form = PromptFormat(answer_prefix="user")
-    try:
-        data = Dataset(f"ladder_{task}", 4096, "da", tokenizer, num_samples=2, format=form)
-    except ParameterError as error:
-        pytest.skip(str(error))
-    for sample in data:
+    for sample in (data := Dataset(f"ladder_{task}", 4096, "da", tokenizer, 2, format=form)):
         check(data, sample)
         messages = data.frame.messages(sample.input, sample.answer_prefix)
         rendered = tokenizer.render(messages, **data.frame.template)
@@ -221,13 +214,13 @@ def original(pred: str, references: list[str], rule: str) -> float:
     return max(scores) if rule == "part" else sum(scores) / len(scores)
 
 
-RULES = [("ladder_values_easy", "all"), ("ladder_keys_easy", "all"),
-         ("ladder_values_medium", "2steps"), ("ladder_documents_hard", "part")]  # fmt: skip
+RULES = [("values_easy", "all"), ("keys_easy", "all"), ("values_medium", "2steps"),
+         ("documents_hard", "part")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("task", "rule"), RULES)
 def test_answers_have_the_scores_of_the_original(task, rule):
-    rng, scoring, seen = random.Random(task), TASKS[task].scoring, set()
+    rng, scoring, seen = random.Random(task), TASKS[f"ladder_{task}"].scoring, set()
     words = ["the", "old", "mill", "by", "river", "Spalvent", "was", "Sold", "in", "1877", "crowns"]
     for _ in range(80):
         references = [" ".join(rng.sample(words, rng.randint(2, 7))) for _ in range(3)]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from book import execute, leaderboard
 from rulerlib import explore
+from rulerlib.tasks import RULER
 
 FOLDER, BOARD = "explore", "board"
 """Where the explorer and the leaderboard stand in the site."""
@@ -36,16 +37,13 @@ ELSEWHERE = """\
 
 
 def asked() -> list[Path]:
-    """Return the runs of the model inside that the executed pages asked for.
+    """Return what the model inside answered to RULER's tasks on the executed pages, file by file.
 
     Other models stand in the explorer as they were handed in, once. What readers that are no model
-    answered, and what studies asked, stays on its page.
+    answered, what studies asked and what this model cannot do at all stays on its page.
     """
-    return [
-        place
-        for place in Path(execute.runs()).glob("lille*")
-        if any(place.glob("*/*/pred/*.jsonl"))
-    ]
+    files = Path(execute.runs()).glob("lille*/*/*/pred/*")
+    return [path for path in files if path.name.partition(".")[0] in RULER]
 
 
 def answered() -> bool:
@@ -72,8 +70,10 @@ def write(site: Path, submitted: Path = SUBMITTED) -> tuple[int, int]:
         As `rulerlib.explore.write`.
     """
     with tempfile.TemporaryDirectory() as runs:
-        for place in asked():
-            shutil.copytree(place, Path(runs) / place.name)
+        for path in asked():
+            place = runs / path.relative_to(execute.runs())
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, place)
         return explore.write(
             runs,
             site / FOLDER,

@@ -322,10 +322,8 @@ class Programs(Maker):
         needles = [Needle(sources[at], depth, key=names[at]) for at, depth in places]
         drafts = []
         for row, (_, x, way) in zip(chains, drawn, strict=True):
-            drafts.append(draft := self._ask(f"{row[0]}({x})", way))
-            draft.needles, draft.asked = needles, count
-            order = dict.fromkeys([*row, *names])
-            draft.order = [turns.index(names.index(name)) for name in order]
+            order = [turns.index(names.index(name)) for name in dict.fromkeys([*row, *names])]
+            drafts.append(self._ask(f"{row[0]}({x})", way, needles, order))
         return drafts, partial(self.haystack.take, start=start)
 
     def _list(
@@ -347,18 +345,19 @@ class Programs(Maker):
         places = zip(texts, depths, strict=True)
         needles = [Needle(text, depth, key=text[: len(name)]) for text, depth in places]
         needed = [place, *range(OTHERS + 1, len(texts))]
-        drafts = []
-        for expression in expressions:
-            way = [_view(state, expression) for state in states]
-            drafts.append(draft := self._ask(expression, way))
-            draft.needles, draft.asked = needles, len(needed)
-            draft.order = [*dict.fromkeys([*needed, *range(len(texts))])]
+        order = [*dict.fromkeys([*needed, *range(len(texts))])]
+        ways = ([_view(state, expression) for state in states] for expression in expressions)
+        drafts = [
+            self._ask(*asked, needles, order) for asked in zip(expressions, ways, strict=True)
+        ]
         return drafts, partial(haystack.take, start=start)
 
-    def _ask(self, query: str, way: list[int]) -> Draft:
+    def _ask(self, query: str, way: list[int], needles: list[Needle], order: list[int]) -> Draft:
         """Return the question about an expression, whose value is the last on its way."""
-        question = self.wording.question("trace", query=query)
-        return Draft(*question, [str(way[-1])], facts={"way": way[:-1]})
+        question, facts = self.wording.question("trace", query=query), {"way": way[:-1]}
+        # The list is made before the first of its operations.
+        needed = self.knobs.num_steps + (self.knobs.program == "list")
+        return Draft(*question, [str(way[-1])], needles, order, needed, facts=facts)
 
 
 def _view(items: list[int], expression: str) -> int:

@@ -115,6 +115,8 @@ def make(folder: Path = FOLDER) -> None:
     made = beside(Plan.from_file(ROOT / "params" / f"results_frontier_{PLAN}.yaml"))
     for name, table in zip(("beside", "mistaken"), made, strict=True):
         with files.replacing(folder / f"{name}.csv") as file:
+            # What a reader is called goes without what it is.
+            table = table.assign(model=table["model"].str.partition(" (")[0])
             table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")
 
 

@@ -346,10 +346,10 @@ class Programs(Maker):
         needles = [Needle(text, depth, key=text[: len(name)]) for text, depth in places]
         needed = [place, *range(OTHERS + 1, len(texts))]
         order = [*dict.fromkeys([*needed, *range(len(texts))])]
-        ways = ([_view(state, expression) for state in states] for expression in expressions)
-        drafts = [
-            self._ask(*asked, needles, order) for asked in zip(expressions, ways, strict=True)
-        ]
+        drafts = []
+        for expression in expressions:
+            way = [_view(state, expression) for state in states]
+            drafts.append(self._ask(expression, way, needles, order))
         return drafts, partial(haystack.take, start=start)
 
     def _ask(self, query: str, way: list[int], needles: list[Needle], order: list[int]) -> Draft:

@@ -31,6 +31,9 @@ BLOCKS = blocks(README)
 BASH = [block for block in BLOCKS if block.language == "bash"]
 PYTHON = [block for block in BLOCKS if block.language == "python"]
 
+# What of the book the commands run.
+BOOK = ("__init__", "pictures", "page", "lessons")
+
 # What RULER's own scripts write into a record.
 THEIRS = ("index", "input", "outputs", "length")
 
@@ -42,7 +45,7 @@ def clone(tmp_path_factory):
     for name in ("notebooks", "params"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "book").mkdir()
-    for name in ("README.md", "book/__init__.py", "book/pictures.py"):
+    for name in ("README.md", *(f"book/{module}.py" for module in BOOK)):
         shutil.copy(ROOT / name, folder / name)
     (folder / "runs").mkdir()
     tiny_model(folder / "owner" / "name", FAMILIES["qwen 3"])

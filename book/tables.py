@@ -32,6 +32,7 @@ from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.store import files
 from rulerlib.texts import digest
+from rulerlib.wording import said_setting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -552,39 +553,9 @@ class Tables:
             yield "", table
             return
         if "setting" in table:
-            table = table.assign(setting=[in_words(setting) for setting in table["setting"]])
+            table = table.assign(setting=[said_setting(setting) for setting in table["setting"]])
         for names, part in table.groupby(list(by), sort=False):
             yield ", ".join(map(str, names)), part
-
-
-# What readers call the knobs whose names do not say it.
-_THINGS = {
-    "num_needle_k": "keys", "num_needle_v": "values", "num_needle_q": "asked", "num_cw": "words",
-    "type_needle_v": "values are", "haystack": "haystack of", "few_shot": "worked example",
-}  # fmt: skip
-
-
-def in_words(setting: str) -> str:
-    """Return a setting of a study as readers say it.
-
-    >>> in_words("num_needle_k = 8, num_needle_q = 8"), in_words("task = qa_2, num_documents = 1")
-    ('8 keys, all asked', 'qa_2, 1 document')
-    >>> in_words("few_shot = False"), in_words("alpha = 1.5"), in_words("type_needle_v = uuids")
-    ('no worked example', 'alpha 1.5', 'values are uuids')
-    """
-    knobs = dict(part.partition(" = ")[::2] for part in setting.split(", "))
-    words = []
-    for knob, value in knobs.items():
-        thing = _THINGS.get(knob, knob.removeprefix("num_").replace("_", " "))
-        if value in ("True", "False"):
-            words.append("no " * (value == "False") + thing)
-        elif knob == "num_needle_q" and value == knobs.get("num_needle_k"):
-            words.append("all asked")
-        elif knob.startswith("num_"):
-            words.append(f"{value} {thing.removesuffix('s') if value == '1' else thing}")
-        else:
-            words.append(value if knob == "task" else f"{thing} {value}".rstrip())
-    return ", ".join(words)
 
 
 def main(arguments: Sequence[str]) -> None:

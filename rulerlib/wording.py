@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 
@@ -52,6 +53,27 @@ def ranked(shares: Mapping[str, float], things: str, verb: str = "") -> str:
         f" {percent(shares[end], decimals)}{after}"
         for side, end in (("highest", most), ("lowest", least))
     )
+
+
+# What of a setting's name is said otherwise, one after another.
+_SAID = {
+    r"num_needle_k = (\d+), num_needle_q = \1$": r"\1 keys, all asked", "task = ": "",
+    "num_needle_k": "num_keys", "num_needle_v": "num_values", r"num_(\w+) = (\d+)": r"\2 \1",
+    r"\b1 (\w+[a-rt-z])s\b": r"1 \1", r"(\w+) = False": r"no \1", r" = True| =": "",
+}  # fmt: skip
+
+
+def said_setting(name: str) -> str:
+    """Return a setting of a study as readers say it.
+
+    >>> said_setting("num_needle_k = 8, num_needle_q = 8"), said_setting("num_hops = 1")
+    ('8 keys, all asked', '1 hop')
+    >>> said_setting("task = qa_2, num_documents = 2"), said_setting("context = False")
+    ('qa_2, 2 documents', 'no context')
+    """
+    for pattern, words in _SAID.items():
+        name = re.sub(pattern, words, name)
+    return name
 
 
 def said_count(number: int, what: str) -> str:

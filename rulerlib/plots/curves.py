@@ -16,7 +16,7 @@ import pandas as pd
 
 from rulerlib.analysis.tables import thousands
 from rulerlib.plots import base
-from rulerlib.wording import have, listed, percent, ranked
+from rulerlib.wording import have, listed, percent, ranked, said_setting
 
 # So many lines have a clause each; more of them are sorted by their course.
 _FEW = 4
@@ -197,6 +197,7 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
     where one has looked at several.
     """
     base.check(table, "measured setting")
+    table = table.assign(setting=table["setting"].astype(str).map(said_setting))
     what, says = base.measured(table), study_in_words(table)
     if _at_several_lengths(table):
         groups = base.by_name(table.assign(group=table.get("group", "")), "group")
@@ -212,8 +213,7 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
     else:
         figure, (alone,) = base.panels(1, 1, "", (7, 1.1 + 0.36 * len(table)))
         base.dots(alone, range(len(table)), table["mean"], table["low"], table["high"])
-        counts = zip(table["setting"], table["n"], strict=True)
-        base.name_rows(alone, [f"{name} (n = {n})" for name, n in counts])
+        base.name_rows(alone, (table["setting"] + " (n = " + table["n"].astype(str) + ")").tolist())
         alone.set_xlim(-0.03, 1.03)
         base.in_percent(alone.xaxis)
         at = f" at {thousands(int(table['length'].iloc[0]))} tokens" if "length" in table else ""

@@ -162,9 +162,7 @@ def matrix_in_words(table: pd.DataFrame, floors: pd.DataFrame | None = None) -> 
             sentences.append(f"{suite}: {ceiling}{ranked(shares, 'presets')}.")
             continue
         above = part.loc[part["em_norm low"] > max(free), "name"].tolist()
-        which = (
-            f"{listed(above, 8)} are" if len(above) > 1 else f"{''.join(above) or 'no preset'} is"
-        )
+        which = f"{listed(above, 8) or 'no preset'} {'are' if len(above) > 1 else 'is'}"
         sentences.append(
             f"{suite}: {ceiling}{which} clearly above {percent(max(free))}, which can be had for"
             " nothing."

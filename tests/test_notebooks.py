@@ -6,7 +6,6 @@ import ast
 import json
 
 import pytest
-from helpers_kernel import forked
 from helpers_model import ROOT, papermill, tiny_model, tree
 
 from book import execute
@@ -162,24 +161,3 @@ def test_a_bad_parameter_stops_it_with_one_sentence(workplace):
     # The terminal ends with the sentence, too.
     last = [line for line in done.stderr.splitlines() if line.strip()][-1]
     assert last == f"ParameterError: {error.evalue}"
-
-
-def executed(path, shown, cwd=ROOT, **parameters):
-    """What a notebook shows after papermill, run from the repository as the book runs it."""
-    import papermill as library
-
-    with forked():
-        done = library.execute_notebook(path, shown, parameters, cwd=cwd, progress_bar=False)
-    cells = [cell for cell in done.cells if cell.cell_type == "code"]
-    found = [output for cell in cells for output in cell.outputs]
-    assert not [output for output in found if output.get("name") == "stderr"], "no warnings"
-    data = [output.data for output in found if "data" in output]
-    return data, [each.get("text/plain", "") for each in data]
-
-
-def test_the_page_of_the_leaderboard(tmp_path):
-    data, texts = executed(ROOT / "book" / "leaderboard.ipynb", tmp_path / "shown.ipynb")
-    assert texts[0].startswith("52 models; 13 printed cells do not follow from their rows")
-    assert sum("image/png" in each for each in data) == 1
-    whole = " ".join(each.get("text/html", "") for each in data)
-    assert "Qwen3-4B" in whole

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 # Tasks, with how many contexts and how many questions on each; 1,024 tokens of English.
-TASKS = {"niah_single_1": (40, 1), "niah_single_2": (40, 1), "niah_multikey_1": (20, 4)}
+TASKS = {"niah_single_1": (20, 1), "niah_single_2": (20, 1), "niah_multikey_1": (8, 4)}
 MODEL, LENGTH, ROOM = "smollm2", 1024, 16
 METHODS = ("SnapKV", "ExpectedAttention", "StreamingLLM", "Knorm", "Random")
 # The shares of the cache that are thrown away.

@@ -76,7 +76,7 @@ export function heatmap(rows, by) {
       }
       const [colour, ink] = shade(meanOf(cells));
       const target = cells.length === 1 ? cellOf(cells[0]) : { [by]: name, length };
-      drawing.append(svg("a", { href: view.address(target), "aria-label": said(name, length, cells), "data-at": `${line} ${column}` },
+      drawing.append(svg("a", { href: view.address(target), "data-at": `${line} ${column}` },
         svg("title", {}, said(name, length, cells)),
         svg("rect", { x, y, width: wide - 2, height: high - 2, fill: colour }),
         svg("text", { x: x + wide / 2, y: y + 20, "text-anchor": "middle", style: `fill: ${ink}` }, percent(meanOf(cells)))));

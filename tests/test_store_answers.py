@@ -141,6 +141,14 @@ def test_damaged_settings_are_named(path, text):
             reader(path)
 
 
+def test_settings_that_somebody_changed_are_told(path):
+    filled(path, [0])
+    beside = settings_path(path)
+    beside.write_text(beside.read_text("utf-8").replace("float32", "float16"), "utf-8")
+    with pytest.raises(DataError, match="changed after it was written"):
+        read_settings(path)
+
+
 @pytest.mark.parametrize("left", ["", "\0" * 50])
 def test_settings_that_a_power_cut_took_before_the_first_answer(path, left):
     filled(path, [])

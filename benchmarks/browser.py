@@ -101,8 +101,8 @@ def settings(lengths: Iterable[int] = browser.COLUMNS) -> list[Asked]:
     """Return every task that the page offers, in both languages, at all depths."""
     lengths = list(lengths)
     found: list[Asked] = []
-    for code in languages.available():
-        other = next(name for name in languages.available() if name != code)
+    for code in browser.LANGUAGES:
+        other = next(name for name in browser.LANGUAGES if name != code)
         text = "\n\n".join(languages.load(other).essays[:3])
         for number, depth in enumerate(ROWS):
             cells = [(length, task) for length in lengths for task in ("one", "keys")]

@@ -52,6 +52,9 @@ SHIPPED = ("model.safetensors", "config.json", "tokenizer.json", "tokenizer_conf
 LENGTHS = {"least": 500, "most": 4000, "step": 100, "first": 1000, "text": 60_000}
 COLUMNS = (500, 1000, 2000, 4000)
 
+# Those that the model inside reads.
+LANGUAGES = ("da", "en")
+
 # At these lengths, one after another, it is asked where the model breaks.
 BREAKS = range(LENGTHS["least"], LENGTHS["most"] + 1, 500)
 
@@ -104,7 +107,7 @@ def contents() -> dict[str, str]:
     english = about(play)
     danish = translated(english, form(), megabytes())
     made = {"page.en.json": english, "page.da.json": danish}
-    for code in languages.available():
+    for code in LANGUAGES:
         made[f"{code}.json"] = pack(play, code)
     return {name: json.dumps(found, ensure_ascii=False) for name, found in made.items()}
 
@@ -288,7 +291,7 @@ def controls(folder: str) -> Iterator[str]:
 def form() -> Iterator[str]:
     """Yield the form that the page's controls stand in, in English."""
     setting = Setting()
-    packs = {code: languages.load(code).name for code in languages.available()}
+    packs = {code: languages.load(code).name for code in LANGUAGES}
     haystacks = {name: TEXTS["haystacks"][name] for name in HAYSTACKS}
 
     def button(name: str, label: str, tip: str, kind: str = "") -> str:

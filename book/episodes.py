@@ -37,7 +37,7 @@ class EpisodeExample(Generated):
     def lines(self) -> Iterator[str]:
         index, profile = self.options.get("index", 0), self.options.get("profile", "easy")
         yield "`````````{tab-set}"
-        for code in sorted(languages.available()):
+        for code in languages.available("encyclopedia"):
             recipe = Recipe(self.arguments[0], index + 1, language=code, profile=profile)
             episode = recipe.episodes.episode(index)
             (probe,) = episode.probes

@@ -62,8 +62,9 @@ from book import (
     theme,
     vendor,
 )  # fmt: skip
-from rulerlib import languages, tasks
+from rulerlib import languages, tasks, texts
 from rulerlib.dataset import Dataset
+from rulerlib.errors import MissingWordingError
 from rulerlib.samples import Sample
 
 ROOT = Path(__file__).parent.parent
@@ -235,14 +236,13 @@ class Example(Generated):
 
     def lines(self) -> Iterator[str]:
         yield "`````````{tab-set}"
-        for code in sorted(languages.available()):
-            language = languages.load(code)
-            data = Dataset(
-                self.arguments[0],
-                length=self.options.get("length", 512),
-                language=language,
-                tokenizer="words",
-            )
+        for language in map(languages.load, languages.available()):
+            length, code = self.options.get("length", 512), language.code
+            try:
+                data = Dataset(self.arguments[0], length, language, "words")
+            except MissingWordingError:
+                # Not every language has every task.
+                continue
             sample = data[self.options.get("index", 1)]
             yield f"````````{{tab-item}} {language.name}"
             yield f":sync: {code}"
@@ -347,6 +347,30 @@ class Prompts(Generated):
                 yield f"`{name}.{key}`"
                 yield ""
                 yield from in_language(code, fenced(str(value)))
+
+
+class LanguagePage(Prompts):
+    """The page of a language for its native readers: all that it says, and what it lacks."""
+
+    def lines(self) -> Iterator[str]:
+        code = self.arguments[0]
+        pack, english = languages.load(code), languages.load("en")
+        lacks = sorted(sections(english) - sections(pack))
+        name, count = pack.templates["english_name"], len(texts.sentences(pack.essays))
+        yield f"**No native reader of {name} has read this page yet.** It was written for this"
+        yield f"project. Each sentence can be mended in `rulerlib/languages/{code}`; the form *A"
+        yield "sentence to mend* asks for what stands there, what should, and why."
+        yield ""
+        yield f"{len(pack.adjectives)} adjectives and {len(pack.nouns)} nouns make keys, and the"
+        yield f"haystack of prose has {count:,} sentences. Sections of the English pack that it"
+        yield f"lacks: {', '.join(f'`{section}`' for section in lacks)}."
+        yield ""
+        yield from super().lines()
+
+
+def sections(pack: languages.Language) -> set[str]:
+    """Return the sections that a pack has, in files of their own or not."""
+    return {*pack.templates} | {path.stem for path in pack.folder.glob("*.toml")}
 
 
 class Bibtex(Generated):
@@ -540,6 +564,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ruler-tasks", Tasks)
     app.add_directive("ruler-example", Example)
     app.add_directive("ruler-prompts", Prompts)
+    app.add_directive("ruler-language", LanguagePage)
     app.add_directive("ruler-bibtex", Bibtex)
     app.add_directive("ruler-needle", Needle)
     app.add_directive("ruler-explorer", Explorer)

@@ -54,6 +54,10 @@ class DataError(RulerError, ValueError):
     """A file does not hold what it should; the message names file and line."""
 
 
+class MissingWordingError(DataError):
+    """A language pack lacks the words that a task needs; the message names their file."""
+
+
 class MissingExtraError(RulerError, ImportError):
     """A package that this step needs is not installed; the message says how to get it.
 
@@ -105,11 +109,12 @@ def nearest(value: Any, choices: Iterable[str]) -> str:
     >>> nearest("niah_singel_1", ["niah_single_1", "vt"])
     "one of niah_single_1, vt (did you mean 'niah_single_1'?)"
     """
-    names = list(choices)
     meant = value if isinstance(value, str) else shortened(value)
-    close = difflib.get_close_matches(meant, names, n=1, cutoff=0.4)
-    hint = f" (did you mean '{close[0]}'?)" if close else ""
-    return f"one of {', '.join(names)}{hint}"
+    ratios = {name: difflib.SequenceMatcher(None, name, meant).ratio() for name in choices}
+    # Of several that are as near, the first.
+    close = max(ratios, key=ratios.__getitem__, default="")
+    hint = f" (did you mean '{close}'?)" if ratios.get(close, 0) >= 0.4 else ""
+    return f"one of {', '.join(ratios)}{hint}"
 
 
 def require(holds: object, parameter: str, value: Any, allowed: str) -> None:

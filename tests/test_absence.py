@@ -112,7 +112,7 @@ def test_a_pack_without_the_wording_is_named(words):
 
 
 def test_each_pack_says_none_and_no_value_does():
-    for code in languages.available():
+    for code in languages.available("absent"):
         for phrase in languages.load(code).section("absent")["none"]:
             assert says_none(phrase)
             assert found_or_none(phrase, [phrase]) == 1

@@ -157,7 +157,7 @@ NEEDLES = [name for name in TASKS if name.startswith("niah") and name != "niah_v
 @pytest.mark.parametrize("task", [*NEEDLES, "vt", "vt_2", "fwe", "fwe_2"])
 def test_needles_chains_and_coded_words_need_its_wording_alone(task):
     for sample in Dataset(task, 1500, LANGUAGE, "words", num_samples=3):
-        assert sample.language == "nb"
+        assert sample.language == "es"
         assert sample.length <= 1500
         assert all(output in sample.input for output in sample.outputs)
         assert not re.search(r"\{\w+\}", sample.input + sample.answer_prefix)
@@ -167,16 +167,16 @@ def test_a_run_in_a_language_from_outside(tmp_path):
     run = Run("niah_single_1", "last", ENGINE, {"tokenizer": "words"}, language=LANGUAGE,
               length=400, num_samples=3, output=str(tmp_path))  # fmt: skip
     (path,) = run.predict()
-    assert run.language == run.cells[0].language == "nb"
-    assert {answer.others["language"] for answer in read_predictions(path)} == {"nb"}
+    assert run.language == run.cells[0].language == "es"
+    assert {answer.others["language"] for answer in read_predictions(path)} == {"es"}
     # Its wording, its words and its texts are part of what the answers were made with.
     pack = languages.load(LANGUAGE).fingerprint
     assert read_settings(path)["dataset"]["language_pack"] == pack
     # Known by its code from now on, in this process and in those that it starts.
-    assert languages.load("nb") is languages.load(LANGUAGE)
-    assert languages.available() == ["da", "en"]
-    told = python("from rulerlib import languages; print(languages.load('nb').name)").stdout
-    assert told == "Norsk bokmål\n"
+    assert languages.load("es") is languages.load(LANGUAGE)
+    assert "es" not in languages.available()
+    told = python("from rulerlib import languages; print(languages.load('es').name)").stdout
+    assert told == "Español\n"
 
 
 @pytest.mark.parametrize(
@@ -204,8 +204,8 @@ def test_other_texts_and_other_folders(tmp_path):
             languages.load(name)
     text = (OUTSIDE / "language" / "language.toml").read_text("utf-8")
     for change, words in [
-        (('code = "nb"', 'code = "da"'), "a pack with a code of its own, not 'da'"),
-        (('code = "nb"', "code = 3"), "'code' is no text"),
+        (('code = "es"', 'code = "da"'), "a pack with a code of its own, not 'da'"),
+        (('code = "es"', "code = 3"), "'code' is no text"),
         (("niah", "needles"), "'niah' is missing"),
         (("adjectives = [", "adjectives = [3,"), "no words"),
         (("nouns", "names"), r"nouns\.txt: cannot be read"),

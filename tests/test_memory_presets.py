@@ -30,7 +30,7 @@ def test_what_is_compared_is_put_in_the_same_way(name):
     """The three settings stand in every file, so that nobody has to know what is usual."""
     assert [said(name)[each] for each in ASKED] == [True, RULE, 8]
     assert [getattr(load(name), each) for each in ASKED] == [True, RULE, 8]
-    for code in languages.available():
+    for code in languages.available("memory"):
         pack = languages.load(code)
         assert load(name).format(pack) == load("span_short").format(pack)
     assert load(name).decoding() == Decoding(tokens_to_generate=8)
@@ -47,7 +47,7 @@ def test_a_file_says_how_it_is_tried(file, capsys):
     assert words[words.index("--presets") + 1] == name
 
 
-@pytest.mark.parametrize("code", languages.available())
+@pytest.mark.parametrize("code", languages.available("memory"))
 def test_the_wording_is_that_of_the_language(code):
     pack = languages.load(code)
     wording = pack.section("memory")["system"]

@@ -15,7 +15,7 @@ from rulerlib.errors import ParameterError
 from rulerlib.memory.suites import PROFILES, SUITES, Item, Recipe
 from rulerlib.tasks.episodes import Episode, Fact, Probe
 
-CODES = sorted(languages.available())
+CODES = sorted(languages.available("memory"))
 EVERY = [(suite, code, profile) for suite in SUITES for code in CODES for profile in PROFILES]
 
 # Facts that are made for a property of one suite, language and profile.

@@ -372,5 +372,5 @@ def test_danish_numbers_and_dates_by_hand(danish, plain):
 
 
 def test_an_unknown_language_is_named():
-    with pytest.raises(ParameterError, match="language is 'xx', but must be one of da, en"):
+    with pytest.raises(ParameterError, match="language is 'xx', but must be one of da, de, en"):
         drop_f1("5", ["5"], "xx")

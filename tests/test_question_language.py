@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 
 import pytest
@@ -16,7 +15,7 @@ from rulerlib.runs import Run
 from rulerlib.store.cell import Cell
 from rulerlib.tasks import TASKS
 
-PAIRS = [*itertools.permutations(languages.available(), 2)]
+PAIRS = [("da", "en"), ("en", "da"), ("sv", "de"), ("nl", "nb"), ("is", "fo"), ("de", "nn")]
 NEEDLES = [name for name, task in TASKS.items() if task.family.name == "niah"]
 REFUSED = ["fwe", "qa_1", "qa_2", "drop_1", "episodic", "semantic", "spatial"]
 

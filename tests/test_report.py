@@ -238,7 +238,7 @@ BAD = [
     ({"runs": "nowhere"}, "a folder that exists"),
     ({"models": "A"}, "models is 'A'"),
     ({"tasks": "niah_singel_2"}, "did you mean 'niah_single_2'"),
-    ({"languages": "de"}, "one of da, en"),
+    ({"languages": "sv"}, "one of da, en"),
     ({"threshold": 100}, "threshold is 100"),
     ({"threshold": "85"}, "threshold is '85'"),
     ({"measure": "em"}, "measure is 'em'"),

@@ -89,9 +89,9 @@ def test_tokenizer_has_4096_tokens_and_is_the_same_every_time(built):
 # -- data ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("code", languages.available())
+@pytest.mark.parametrize("code", prose.LANGUAGES)
 def test_no_word_of_the_benchmark_is_trained_on(code):
-    for pack in map(languages.load, languages.available()):
+    for pack in map(languages.load, prose.LANGUAGES):
         assert not set(prose.words(code)[0]) & {*pack.adjectives, *pack.nouns}
     assert len(prose.key_words(code)) > 5_000
 

@@ -15,8 +15,7 @@ and a task that needs it says so:
 - the wording of fictional documents, ``encyclopedia.toml`` and ``chronicle.toml``
   (`rulerlib.sources`);
 - ``foreign.txt``, words that are left out of common words; ``refusals.txt``, phrases by which
-  models decline to answer, one a line; ``numbers.toml``, where numbers are written otherwise than
-  in English (`rulerlib.languages.numbers`).
+  models decline; ``numbers.toml``, how numbers are written (`rulerlib.languages.numbers`).
 
 >>> danish = load("da")
 >>> danish.join(["a", "b", "c"])
@@ -25,12 +24,8 @@ and a task that needs it says so:
 'Et af de særlige magiske tal for grøn-lampe er: 1234567.'
 
 A template asks its question after ``{context}``. The text before it must not name the ``query``:
-otherwise no two questions can share a context, and ``queries_per_context`` of
-`rulerlib.dataset.Dataset` is refused.
-
-What templates may name in braces stands beside them in ``en``, the pack to translate: each name
-that its template uses, and no others. A paraphrase may name what the template names that it stands
-for.
+otherwise no two questions can share a context. What templates may name in braces stands beside
+them in ``en``, the pack to translate; a paraphrase may name what its template names.
 """
 
 from __future__ import annotations
@@ -47,7 +42,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from rulerlib import paths
-from rulerlib.errors import DataError, is_text, one_of, require
+from rulerlib.errors import DataError, MissingWordingError, is_text, one_of, require
 
 if TYPE_CHECKING:
     from rulerlib.languages.numbers import Numbers
@@ -117,13 +112,13 @@ class Language:
 
         Raises
         ------
-        DataError
+        MissingWordingError
             If the pack has no such text: names the file, what is missing, and what needs it.
         """
         table: Any = self.templates
         for step in path:
             if not isinstance(table, dict) or step not in table:
-                raise DataError(self._lacks(*path))
+                raise MissingWordingError(self._lacks(*path))
             table = table[step]
         return str(table)
 
@@ -131,7 +126,7 @@ class Language:
         """Return the tables of a section as they stand in its file; raises as `text` does."""
         table = self.templates.get(name)
         if not isinstance(table, dict):
-            raise DataError(self._lacks(name))
+            raise MissingWordingError(self._lacks(name))
         return table
 
     def _lacks(self, section: str, *path: str) -> str:
@@ -171,7 +166,7 @@ class Language:
 
         Raises
         ------
-        DataError
+        MissingWordingError
             If the pack has no such text.
         """
         label = path[-1] if isinstance(path[-1], dict) else {}
@@ -217,7 +212,6 @@ class Language:
         """A short hash of the wording, the words and the essays.
 
         The sections in files of their own are left out: what is made with one cites it itself.
-        Raises a DataError where the words or the essays are missing or cannot be read.
         """
         wording = {name: self.templates[name] for name in self.templates if name not in SECTIONS}
         parts = [repr(wording), *self.adjectives, *self.nouns, *self.essays]
@@ -244,8 +238,7 @@ class Language:
     def foreign(self) -> frozenset[str]:
         """Words of other languages that lists of frequent words count as this one's.
 
-        A pack may do without them. One task alone depends on them and records them itself, so they
-        are no part of `fingerprint`. Raises a DataError where they cannot be read.
+        One task alone depends on them and records them itself: they are no part of `fingerprint`.
         """
         path = self.folder / "foreign.txt"
         return frozenset(_read_text(path).split() if path.exists() else ())
@@ -328,9 +321,11 @@ def _needed_by(section: str, file: str) -> str:
     return f", which {NEEDED_BY[section]} need: translate that of {_HERE / 'en' / file}"
 
 
-def available() -> list[str]:
-    """Return the codes of all languages in the package."""
-    return sorted(path.parent.name for path in _HERE.glob(f"*/{FILE}"))
+def available(*sections: str) -> list[str]:
+    """Return the codes of the languages in the package that have the files of some sections."""
+    files = FILE, *(f"{section}.toml" for section in sections)
+    packs = [path.parent for path in _HERE.glob(f"*/{FILE}")]
+    return sorted(pack.name for pack in packs if all((pack / file).exists() for file in files))
 
 
 def load(code: str, parameter: str = "language") -> Language:
@@ -368,20 +363,14 @@ def _brought() -> dict[Path, Language]:
 def _bring(name: str, parameter: str) -> Language:
     """Return the language of a folder, which is known by its code from now on."""
     folder = paths.named(parameter, name, "the folder of a language pack").absolute()
-    there = (folder / FILE).is_file()
     allowed_values = f"one of {', '.join(available())}, or a folder with a {FILE}"
-    require(there, parameter, name, allowed_values)
+    require((folder / FILE).is_file(), parameter, name, allowed_values)
     language = _load(folder)
     differs = language.code not in available()
     require(differs, parameter, name, f"a pack with a code of its own, not '{language.code}'")
     others = [path for path, other in _brought().items() if other.code != language.code]
     os.environ[FOLDERS] = os.pathsep.join(map(str, [*others, folder]))
     return language
-
-
-@functools.cache
-def _load(folder: Path) -> Language:
-    return read_pack(folder)
 
 
 def read_pack(folder: str | Path) -> Language:
@@ -392,8 +381,7 @@ def read_pack(folder: str | Path) -> Language:
     DataError
         If a file cannot be read or lacks what every pack has: names the file and what.
     """
-    folder = Path(folder)
-    path = folder / FILE
+    folder, path = Path(folder), Path(folder, FILE)
     table = read_toml(path, "a language pack")
     for needed in ("code", "name", "noise", "articles", "list", "types", "niah"):
         if needed not in table:
@@ -411,8 +399,11 @@ def read_pack(folder: str | Path) -> Language:
     wordings = table.get("paraphrases", {}).get("wordings", [])
     if not isinstance(wordings, list) or not all(isinstance(row, dict) for row in wordings):
         raise DataError(f"{folder / 'paraphrases.toml'}: [[wordings]] is no list of tables.")
-    articles = tuple(table["articles"])
-    return Language(table["code"], table["name"], table["noise"], articles, table, folder)
+    names = table["code"], table["name"], table["noise"]
+    return Language(*names, tuple(table["articles"]), table, folder)
+
+
+_load = functools.cache(read_pack)
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
@@ -424,7 +415,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         If it cannot be read: names the file, and ``what`` it should have been.
     """
     if not path.exists() and path.stem in NEEDED_BY:
-        raise DataError(f"{path} is missing{_needed_by(path.stem, path.name)}.")
+        raise MissingWordingError(f"{path} is missing{_needed_by(path.stem, path.name)}.")
     try:
         return tomllib.loads(paths.read_text(path))
     except (OSError, ValueError, RecursionError) as error:

@@ -185,8 +185,10 @@ def listed(text: str) -> list[tuple[str, int]]:
 @functools.cache
 def _seams() -> re.Pattern[str]:
     """Return a pattern of what stands between the items of a list, in any language."""
-    packs = map(languages.load, languages.available())
-    lasts = dict.fromkeys(pack.templates["list"]["last"] for pack in packs)
+    packs = [*map(languages.load, languages.available())]
+    # The Dutch "en" is an article of other languages.
+    articles = {f" {article} " for pack in packs for article in pack.articles}
+    lasts = sorted({pack.templates["list"]["last"] for pack in packs} - articles)
     return re.compile(rf"[,;\n]|\.(?:\s|$)|{'|'.join(map(re.escape, lasts))}")
 
 

@@ -13,6 +13,7 @@ A family that it can read has a ``reader`` (`rulerlib.tasks.family.Family`).
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,7 @@ from functools import cached_property
 from typing import Any
 
 from rulerlib import checkpoints, languages, tasks, tokens
-from rulerlib.errors import is_number, require, whole_number
+from rulerlib.errors import MissingWordingError, is_number, require, whole_number
 from rulerlib.models import Generation, Request, tokenizer_name
 from rulerlib.prompts import Decoding
 
@@ -141,6 +142,8 @@ def answer(prompt: str) -> str:
             # Other wordings are those of RULER's questions.
             others = pack.paraphrases if "paraphrase" in vars(family.knobs()) else 0
             for number in range(others + 1):
-                if (text := family.reader(prompt, pack.paraphrased(number))) is not None:
-                    return text
+                # A pack without the words of a family has no question of it.
+                with contextlib.suppress(MissingWordingError):
+                    if (text := family.reader(prompt, pack.paraphrased(number))) is not None:
+                        return text
     return ""

@@ -34,7 +34,7 @@ from operator import add
 from typing import NamedTuple
 
 from rulerlib import packages
-from rulerlib.errors import ParameterError, flag, one_of, require, whole_number
+from rulerlib.errors import flag, one_of, require, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Haystack, Pool, Sized, largest, pool_of
 from rulerlib.languages import Language
@@ -406,12 +406,11 @@ def frequent(language: Language) -> tuple[str, ...]:
     ('det', 'til', 'jeg', 'har', 'for')
     """
     wordfreq = packages.load("wordfreq", "words", "Making a list of common words")
-    try:
-        # Its data are frozen (version 3.1 is the last), so the same words come every time.
-        every = wordfreq.top_n_list(language.code, EVERY)
-    except LookupError as error:
-        allowed_values = f"'text', as wordfreq has no {language.code}"
-        raise ParameterError("words", "wordfreq", allowed_values) from error
+    # Asked for a language that it lacks, it would take the nearest that it has.
+    there = language.code in wordfreq.available_languages()
+    require(there, "words", "wordfreq", f"'text', as wordfreq has no {language.code}")
+    # Its data are frozen (version 3.1 is the last), so the same words come every time.
+    every = wordfreq.top_n_list(language.code, EVERY)
     words = [word for word in proper(every) if word not in language.foreign]
     scripts = {_script(letter) for letter in language.noise if letter.isalpha()}
     strange = {letter for letter in set("".join(words)) if _script(letter) not in scripts}

@@ -26,7 +26,7 @@ from rulerlib.languages import Language
 _FIRST = re.compile(r"(?<!\S)1\. ")
 
 # Between two sentences; no capital letter follows the full stop of an ordinal number.
-_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-ZÆØÅ])")
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-ZÀ-ÖØ-Þ])")
 
 
 def needles(prompt: str, language: Language) -> str | None:

@@ -1,43 +1,43 @@
 """Whether a change made a model worse: both are asked the same questions until it is known.
 
     rulerlib compare model=lille model=lille,dtype=bfloat16 --lengths 2048,4096
+    rulerlib compare model=lille --cache
 
 The verdict is ``worse``, ``as good`` (worse by no more than a margin, by default 1 point), or
 ``undecided`` where the samples ran out. It holds whenever one stops, see `rulerlib.gate`.
+``--cache`` compares a model with itself: asked alone, behind a hit in a prefix cache, and in a
+batch, see `rulerlib.prefix_cache`.
 """
 
 from __future__ import annotations
 
-import html
-import itertools
-import json
 import math
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rulerlib import analysis, commands, escaping, paths
+from rulerlib import analysis, checkpoints, commands, paths, tokens
 from rulerlib.analysis import labels
+from rulerlib.comparison import Comparison, parted, write
 from rulerlib.errors import DataError, ParameterError, require, whole_number
-from rulerlib.fields import settings, settings_file
+from rulerlib.fields import numbers, settings, settings_file
 from rulerlib.gate import AS_GOOD, UNDECIDED, WORSE, Gate
+from rulerlib.prefix_cache import ALONE, WAYS, CacheProbe
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
-from rulerlib.store import files
+from rulerlib.samples import Prediction
+from rulerlib.sequential import LOOK, looks
+from rulerlib.tokens import Tokenizer, Words
 
-EXIT = {AS_GOOD: 0, WORSE: 1, UNDECIDED: 2}
-"""The exit code of each verdict."""
+EXIT = {WORSE: 1, UNDECIDED: 2, AS_GOOD: 0}
+"""The exit code of each verdict; of several, the first here counts."""
 
-SHOWN = 20
-"""Questions that turned and are shown; the others stand in the JSON."""
-
-# The folders of the two models' answers.
-NAMES = ("a", "b")
 TASKS, LENGTHS = "niah_single_2,niah_multikey_1,vt,qa_1", (2048, 4096)
 """What is asked where nothing else is said."""
 
@@ -46,68 +46,6 @@ SET_HERE = (
     "tasks", "length", "num_lengths", "num_samples", "seed", "output", "data", "sequential",
     "queries_per_context", "samples_per_question",
 )  # fmt: skip
-
-
-@dataclass
-class Comparison:
-    """What came of a comparison.
-
-    Attributes
-    ----------
-    verdict
-        ``"worse"``, ``"as good"`` or ``"undecided"``.
-    names
-        The two models.
-    questions
-        How many both answered.
-    difference, interval
-        The mean score of the first less that of the second, over all tasks and lengths alike, and
-        its confidence sequence; from -1 to 1.
-    evidence
-        The logarithm of the winnings against "no task became worse".
-    worse_tasks
-        Tasks in which the second is worse.
-    margin, confidence
-        As they were asked for; the margin in points of 100.
-    pairs
-        A row for each question: ``task``, ``language``, ``length``, ``index``, ``depth``, the
-        scores ``first`` and ``second``, what is wrong with each answer (``first_error``,
-        ``second_error``) and the answers.
-    """
-
-    verdict: str
-    names: tuple[str, str]
-    questions: int
-    difference: float
-    interval: tuple[float, float]
-    evidence: float
-    worse_tasks: list[str]
-    margin: float
-    confidence: float
-    pairs: pd.DataFrame = field(repr=False)
-
-    @property
-    def turned(self) -> pd.DataFrame:
-        """The questions that the first answers better, those with the largest loss first."""
-        lost = self.pairs[self.pairs["first"] > self.pairs["second"]]
-        order = (lost["second"] - lost["first"]).sort_values(kind="stable").index
-        return lost.loc[order]
-
-    def sentence(self) -> str:
-        """Return the verdict with the numbers that it rests on."""
-        low, high = (100 * bound for bound in self.interval)
-        where = f" in {', '.join(self.worse_tasks)}" if self.worse_tasks else ""
-        points = "1 point" if self.margin == 1 else f"{self.margin:g} points"
-        what = {
-            WORSE: f"B is worse than A{where}",
-            AS_GOOD: f"B is as good as A: it is not worse by more than {points}",
-            UNDECIDED: "It is not decided whether B is worse than A",
-        }[self.verdict]
-        return (
-            f"{what}. {self.questions:,} questions; A's mean less B's is"
-            f" {100 * self.difference:.1f} points"
-            f" ({100 * self.confidence:g} % interval at any time: {low:.1f} to {high:.1f})."
-        )
 
 
 def asked(
@@ -121,6 +59,7 @@ def asked(
     confidence: float = 0.95,
     seed: int = 42,
     quiet: bool = False,
+    ways: tuple[str, str] | None = None,
 ) -> Comparison:
     """Ask two models until the verdict is known; what was asked before is not asked again.
 
@@ -135,13 +74,15 @@ def asked(
     tasks, lengths
         What is asked; ``lengths`` in tokens.
     output
-        A folder; the answers go into two folders there.
+        A folder; the answers go into ``a`` and ``b`` there, or into folders named as the ``ways``.
     margin
         In points of 100.
     max_samples
         The most questions of each task at each length.
     confidence
         See `Gate`.
+    ways
+        Two of `rulerlib.prefix_cache.WAYS`, in which the two are asked; None: as usual.
 
     Raises
     ------
@@ -153,14 +94,14 @@ def asked(
     _check(margin, max_samples, confidence)
     require(lengths, "lengths", lengths, "one or more numbers of tokens")
     runs = [
-        [run_of(stated, tasks, length, seed + number, Path(output) / name) for number, length in
-         enumerate(sorted(lengths, reverse=True))]
-        for stated, name in zip((first, second), NAMES, strict=True)
-    ]  # fmt: skip
-    fingerprints = {run.loaded_engine.tokenizer.fingerprint for side in runs for run in side}
-    names = [f"'{side[0].loaded_engine.tokenizer.name}'" for side in runs]
+        [*runs_of(stated, Path(output) / (way or name), tasks, lengths, seed, way)]
+        for stated, name, way in zip((first, second), "ab", ways or (None, None), strict=True)
+    ]
+    engines = [side[0].loaded_engine for side in runs]
+    names = [f"'{engine.tokenizer.name}'" for engine in engines]
     require(
-        len(fingerprints) == 1, "models", " and ".join(names),
+        len({engine.tokenizer.fingerprint for engine in engines}) == 1, "models",
+        " and ".join(names),
         "two that count tokens alike (else their prompts differ; 'tokenizer' is an option of the"
         " engine 'openai')",
     )  # fmt: skip
@@ -169,10 +110,11 @@ def asked(
     pairs: list[pd.DataFrame] = []
     with Progress(max_samples * cells, "A and B", quiet) as bar:
         before = 0
-        for count in _looks(max_samples):
+        # A prompt is in company only among several.
+        for count in looks(max_samples, least=LOOK if ways else 1):
             for one, other in zip(*runs, strict=True):
-                tables = [_answered(run, count) for run in (one, other)]
-                new = _joined(*tables).query("index >= @before")
+                tables = [answered(run, before, count) for run in (one, other)]
+                new = _joined(engines[0].tokenizer, *tables)
                 pairs.append(new)
                 for pair in new.to_dict("records"):
                     gate.add(pair["task"], pair["first"] - pair["second"])
@@ -181,7 +123,12 @@ def asked(
             before = count
             if gate.verdict != UNDECIDED:
                 break
-    return _comparison(gate, _names(first, second), pd.concat(pairs), confidence)
+    shown = _names(first, second)
+    if ways:
+        shown = f"{shown[0]}, {ways[0]}", f"{shown[1]}, {ways[1]}"
+    note = " ".join(engine.told() for engine in engines if isinstance(engine, CacheProbe)).strip()
+    together = pd.concat(pairs, ignore_index=True)
+    return Comparison(gate, shown, together, engines[0].tokenizer.name, note)
 
 
 def stored(
@@ -201,7 +148,9 @@ def stored(
     """
     _check(margin, 1, confidence)
     tables = [_scores(analysis.read_predictions(folder)) for folder in (first, second)]
-    pairs = _joined(*tables)
+    tokenizer = _tokenizer(tables[0])
+    pairs = _joined(tokenizer, *tables)
+    require(len(pairs), "models", "these", "two that were asked the same questions")
     gate = Gate([*dict.fromkeys(pairs["task"])], margin, confidence)
     pairs["difference"] = pairs["first"] - pairs["second"]
     shared = pairs["context_id"].map(lambda name: None if pd.isna(name) else f"context {name}")
@@ -209,7 +158,7 @@ def stored(
     questions = pairs.groupby(["task", "seed", "draw"], dropna=False)["difference"].mean()
     for pair in questions.reset_index().to_dict("records"):
         gate.add(pair["task"], pair["difference"])
-    return _comparison(gate, (str(first), str(second)), pairs, confidence)
+    return Comparison(gate, (str(first), str(second)), pairs, tokenizer.name)
 
 
 def _check(margin: float, max_samples: int, confidence: float) -> None:
@@ -218,62 +167,80 @@ def _check(margin: float, max_samples: int, confidence: float) -> None:
     require(0 < confidence < 1, "confidence", confidence, "above 0 and below 1")
 
 
-def run_of(stated: Mapping[str, Any], tasks: Any, length: int, seed: int, output: Path) -> Run:
-    """Return the run of a model that is stated as parameters and options of its engine."""
-    names = Run.notebook_names()
-    options = {name: value for name, value in stated.items() if name not in names}
-    values = {name: value for name, value in stated.items() if name in names}
-    values["engine_options"] = {**(values.get("engine_options") or {}), **options}
+def runs_of(
+    stated: Mapping[str, Any], output: Path, tasks: str | Sequence[str], lengths: Sequence[int],
+    seed: int, way: str | None = None,
+) -> Iterator[Run]:  # fmt: skip
+    """Yield the run of a model at each length, the longest first; all have one engine.
+
+    What is stated are parameters of the notebooks, and options of the engine.
+    """
+    names, engine = Run.notebook_names(), None
     taken = [name for name in SET_HERE if name in stated]
     require(not taken, "models", taken, "without these, which a comparison sets for both")
-    values |= {"tasks": tasks, "length": length, "seed": seed, "output": str(output)}
-    return Run.from_notebook(values)
+    values = {name: value for name, value in stated.items() if name in names}
+    options = {name: value for name, value in stated.items() if name not in names}
+    values |= {"engine_options": {**(values.get("engine_options") or {}), **options}}
+    values |= {"tasks": tasks, "output": str(output)}
+    for number, length in enumerate(sorted(lengths, reverse=True)):
+        run = Run.from_notebook({**values, "length": length, "seed": seed + number})
+        if engine is None:
+            engine = CacheProbe(run.loaded_engine, way) if way else run.loaded_engine
+        yield replace(run, loaded=engine)
 
 
-def _looks(most: int) -> Iterator[int]:
-    """Yield the numbers of samples after which the answers are looked at."""
-    count = 1
-    while count < most:
-        yield count
-        count = max(count + 1, count * 5 // 4)
-    yield most
+def answered(run: Run, before: int, count: int) -> pd.DataFrame:
+    """Ask the questions of a run from ``before`` up to ``count``, and return their scores.
 
-
-def _answered(run: Run, count: int) -> pd.DataFrame:
+    They are asked in one batch; those before were asked by an earlier call.
+    """
     run = replace(run, num_samples=count)
-    run.predict(Progress(1, "", quiet=True))
-    return _scores(run.predictions())
+    run.make_data()
+    for cell in run.cells:
+        run.ask(cell, count, start=before)
+    scores = _scores(run.predictions())
+    return scores[scores["index"] >= before]
 
 
-def _scores(predictions: Iterator[tuple[dict[str, Any], Any]]) -> pd.DataFrame:
-    """Return a row for each answer, with its score by RULER's rule and its prompt."""
+def _scores(predictions: Iterator[tuple[dict[str, Any], Prediction]]) -> pd.DataFrame:
+    """Return a row for each answer, with its score by RULER's rule and its record."""
     kept = [*predictions]
     # A row for each answer, in their order.
     table = analysis.of_measure(analysis.scores(kept), "ruler").reset_index(drop=True)
-    prompts = [(answer.input, answer.others.get("answer_prefix", "")) for _, answer in kept]
     return table.assign(
-        prompt=pd.Series(prompts, dtype=object),
+        record=pd.Series(kept, dtype=object),
         seed=pd.Series([about.get("seed") for about, _ in kept], dtype=object),
         depth=[np.mean(depths or [math.nan]) for depths in table["depths"]],
     )
 
 
-def _joined(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+def _tokenizer(scores: pd.DataFrame) -> Tokenizer:
+    """Return that of the model that answered, if it is on this machine; else words."""
+    about, _ = scores["record"].iloc[0]
+    name = (about.get("options") or {}).get("tokenizer") or about["model"]
+    return tokens.load(name) if checkpoints.is_here(name) else Words()
+
+
+def _joined(tokenizer: Tokenizer, first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each question that both answered; the same question is the same prompt."""
     keys = ["task", "language", "length", "seed", "index", "repeat"]
-    values = ["value", "error", "pred", "prompt", "depth", "context_id"]
+    values = ["value", "error", "pred", "record", "depth", "context_id"]
     both = first[keys + values].merge(second[keys + values], on=keys, suffixes=("", "_b"))
-    require(len(both), "models", "these", "two that were asked the same questions")
-    other = both[both["prompt"] != both["prompt_b"]]
-    if len(other):
-        row = other.iloc[0]
-        raise DataError(
-            f"Question {row['index']} of {row['task']} at {row['length']:,} tokens is another one"
-            " for A than for B: another version of the dataset, or another tokenizer."
-        )
+    apart = []
+    for row in both.to_dict("records"):
+        (_, one), (_, other) = row["record"], row["record_b"]
+        prompts = {(a.input, a.others.get("answer_prefix", "")) for a in (one, other)}
+        if len(prompts) > 1:
+            raise DataError(
+                f"Question {row['index']} of {row['task']} at {row['length']:,} tokens is another"
+                " one for A than for B: another version of the dataset, or another tokenizer."
+            )
+        apart.append(parted(one, other, tokenizer))
     new = {"value": "first", "value_b": "second", "error": "first_error", "error_b": "second_error",
-           "pred": "first_answer", "pred_b": "second_answer"}  # fmt: skip
-    return both.rename(columns=new).drop(columns=["prompt", "prompt_b", "depth_b", "context_id_b"])
+           "pred": "first_answer", "pred_b": "second_answer",
+           "record": "first_record", "record_b": "second_record"}  # fmt: skip
+    both = both.assign(parted=apart).rename(columns=new)
+    return both.drop(columns=["depth_b", "context_id_b"])
 
 
 def _names(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[str, str]:
@@ -284,96 +251,6 @@ def _names(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[str, st
                 if name != "model" and other.get(name) != value]  # fmt: skip
         shown.append(", ".join([str(one.get("model", "lille")), *more]))
     return shown[0], shown[1]
-
-
-def _comparison(
-    gate: Gate, names: tuple[str, str], pairs: pd.DataFrame, confidence: float
-) -> Comparison:
-    pairs = pairs.reset_index(drop=True)
-    cells = (pairs["first"] - pairs["second"]).groupby([pairs["task"], pairs["length"]]).mean()
-    return Comparison(
-        gate.verdict, names, gate.count, float(cells.mean()), gate.interval, gate.evidence,
-        gate.worse_tasks, 100 * gate.margin, confidence, pairs,
-    )  # fmt: skip
-
-
-# --- The page --------------------------------------------------------------------------------
-
-STYLE = """\
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; display: block; overflow-x: auto; }
-th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8884; }
-td:first-child, th:first-child, .text td { text-align: left; } h1 { line-height: 1.2; }"""
-
-
-def write(comparison: Comparison, folder: str | Path) -> tuple[Path, Path]:
-    """Write a page for people and a file for programs, whole or not at all; return both paths."""
-    page, data = Path(folder) / "compare.html", Path(folder) / "compare.json"
-    with files.replacing(data) as file:
-        json.dump(_plain(comparison), file, ensure_ascii=False, indent=1)
-    with files.replacing(page) as file:
-        file.writelines(f"{line}\n" for line in _page(comparison))
-    return page, data
-
-
-def _plain(comparison: Comparison) -> dict[str, Any]:
-    """Return all of a comparison as plain data."""
-    stated = {item.name: getattr(comparison, item.name) for item in fields(comparison)}
-    tables = {name: json.loads(table.to_json(orient="records", double_precision=6))
-              for name, table in _tables(comparison).items()}  # fmt: skip
-    turned = json.loads(comparison.turned.to_json(orient="records", double_precision=6))
-    return {**stated, "pairs": len(comparison.pairs), **tables, "turned": turned}
-
-
-def _tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
-    """Return what was lost by task, length, depth, and kind of mistake."""
-    pairs = comparison.pairs
-    placed = pairs.dropna(subset="depth")
-    tenths = (placed["depth"] // 10).clip(upper=9).astype(int) * 10
-    placed = placed.assign(**{"depth, %": [f"{low} to {low + 10}" for low in tenths]})
-    kinds = comparison.turned["second_error"].value_counts()
-    mistakes = pd.DataFrame({"mistake of B": kinds.index, "questions": kinds.to_numpy()})
-    return {
-        "by task": _table(pairs, "task"),
-        "by length": _table(pairs, "length"),
-        "by depth": _table(placed, "depth, %"),
-        "mistakes": mistakes,
-    }
-
-
-def _table(pairs: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return n, both means, and how many questions were lost and won, by a column."""
-    lost, won = pairs["first"] > pairs["second"], pairs["first"] < pairs["second"]
-    groups = pairs.assign(lost=lost, won=won).groupby(column)
-    return groups.agg(
-        n=("first", "size"), A=("first", "mean"), B=("second", "mean"), lost=("lost", "sum"),
-        won=("won", "sum"),
-    ).reset_index()  # fmt: skip
-
-
-def _page(comparison: Comparison) -> Iterator[str]:
-    a, b = (html.escape(name) for name in comparison.names)
-    yield "<!doctype html><html lang='en'><meta charset='utf-8'>"
-    yield f"<title>{comparison.verdict}: {a} and {b}</title><style>{STYLE}</style>"
-    yield f"<h1>{html.escape(comparison.sentence())}</h1><p>A: {a}<br>B: {b}</p>"
-    for name, table in _tables(comparison).items():
-        if len(table):
-            yield f"<h2>{name.capitalize()}</h2>"
-            yield table.to_html(index=False, border=0, float_format="{:.3f}".format)
-    turned = comparison.turned
-    if len(turned):
-        yield f"<h2>Questions that turned ({min(SHOWN, len(turned))} of {len(turned)})</h2>"
-        yield "<table class='text'><tr><th>question</th><th>A</th><th>B</th><th>alike</th></tr>"
-        for row in turned.head(SHOWN).to_dict("records"):
-            answers = [row["first_answer"], row["second_answer"]]
-            letters = zip(*answers, strict=False)
-            alike = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], letters))
-            texts = [escaping.markup(escaping.shortened(answer)) for answer in answers]
-            place = f"{row['task']}, {row['length']:,} tokens, {row['index']}"
-            cells = [html.escape(place), *texts, f"the first {alike} letters"]
-            yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-        yield "</table>"
-    yield "</html>"
 
 
 # --- The command -----------------------------------------------------------------------------
@@ -387,12 +264,19 @@ def _given(text: str) -> dict[str, Any] | Path:
 
 def given_model(text: str) -> dict[str, Any]:
     """Return the parameters of a model, from ``key=value`` with commas or a YAML file."""
-    path = paths.named("models", text, "settings such as model=lille, or a YAML file")
-    if path.suffix in (".yaml", ".yml"):
-        return settings_file(
-            path, "parameters such as model: lille", "Reading a file of parameters"
-        )
+    if text.endswith((".yaml", ".yml")):
+        path = paths.named("models", text, "the name of a YAML file")
+        example = "parameters such as model: lille"
+        return settings_file(path, example, "Reading a file of parameters")
     return settings("models", text.split(","), "model=lille,dtype=float32")
+
+
+def options(parser: ArgumentParser, tasks: str, output: str) -> None:
+    """Add the options that every command has which asks until something is known."""
+    parser.add_argument("--tasks", default=tasks, help="names with commas between them")
+    parser.add_argument("--confidence", type=float, default=0.95)
+    parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("--output", default=output, help="a folder")
 
 
 @commands.command(wrong=3)
@@ -407,34 +291,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "model=lille model=lille,dtype=bfloat16 --lengths 2048,4096",
     )
     parser.add_argument("first", metavar="A", help="the model as it was")
-    parser.add_argument("second", metavar="B", help="the model as it is now")
-    parser.add_argument("--tasks", default=TASKS, help="names with commas between them")
+    parser.add_argument("second", metavar="B", nargs="?", help="the model as it is now")
     parser.add_argument(
-        "--lengths", default=",".join(map(str, LENGTHS)), help="in tokens, with commas"
+        "--cache", action="store_true", help="A with and without a prefix-cache hit, and in a batch"
     )
+    parser.add_argument("--lengths", default="2048,4096", help="in tokens, with commas")
     parser.add_argument("--margin", type=float, default=1.0, help="in points; default 1")
     parser.add_argument("--max-samples", type=int, default=200, help="of each task and length")
-    parser.add_argument("--confidence", type=float, default=0.95)
-    parser.add_argument("--seed", type=int, default=42)
-    parser.add_argument("--output", default="runs/compare", help="a folder")
+    options(parser, TASKS, "runs/compare")
     given = parser.parse_args(arguments)
-    first, second = _given(given.first), _given(given.second)
-    if isinstance(first, Path) and isinstance(second, Path):
-        comparison = stored(first, second, given.margin, given.confidence)
+    texts = [given.first, given.first if given.cache else given.second]
+    alone = given.cache and given.second is not None
+    require(texts[1] and not alone, "models", arguments or sys.argv[1:],
+            "two, or one and --cache")  # fmt: skip
+    first, second = map(_given, texts)
+    folder, comparisons = Path(given.output), []
+    if isinstance(first, Path) and isinstance(second, Path) and not given.cache:
+        comparisons.append((folder, stored(first, second, given.margin, given.confidence)))
     elif isinstance(first, Path) or isinstance(second, Path):
-        of_a_kind = "both folders of runs, or both models"
-        raise ParameterError("models", f"{given.first} and {given.second}", of_a_kind)
+        of_a_kind = "both folders of runs, or both models (and a model with --cache)"
+        raise ParameterError("models", " and ".join(texts), of_a_kind)
     else:
-        lengths = [int(n) if n.isdigit() else 0 for n in given.lengths.split(",")]
-        require(all(lengths), "lengths", given.lengths, "numbers of tokens, such as 2048,4096")
-        comparison = asked(
-            first, second, given.tasks, lengths, given.output, given.margin,
-            given.max_samples, given.confidence, given.seed,
-        )  # fmt: skip
-    page, data = write(comparison, given.output)
-    print(comparison.sentence())
-    print(f"{page}, {data}")
-    return EXIT[comparison.verdict]
+        lengths = numbers("lengths", given.lengths)
+        for way in WAYS[1:] if given.cache else (None,):
+            comparison = asked(
+                first, second, given.tasks, lengths, folder, given.margin, given.max_samples,
+                given.confidence, given.seed, ways=(ALONE, way) if way else None,
+            )  # fmt: skip
+            comparisons.append((folder / (way or ""), comparison))
+    for where, comparison in comparisons:
+        paths_written = write(comparison, where)
+        print(*comparison.sentences(), sep="\n")
+        print(*paths_written, sep=", ")
+    verdicts = {comparison.gate.verdict for _, comparison in comparisons}
+    return next(code for verdict, code in EXIT.items() if verdict in verdicts)
 
 
 if __name__ == "__main__":

@@ -194,6 +194,19 @@ def listed(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
+def numbers(parameter: str, text: str) -> list[int]:
+    """Return the numbers of tokens that are typed with commas between them.
+
+    Raises
+    ------
+    ParameterError
+        If one is none.
+    """
+    values = [int(part) if part.isdecimal() else 0 for part in listed(text)]
+    require(values and all(values), parameter, text, "numbers of tokens, such as 2048,4096")
+    return values
+
+
 def settings(parameter: str, texts: Sequence[str], example: str) -> dict[str, Any]:
     """Return settings such as ``k=3`` by name; the last of the same name counts.
 

@@ -63,7 +63,8 @@ class Gate:
     """
 
     def __init__(self, tasks: Sequence[str], margin: float = 1.0, confidence: float = 0.95) -> None:
-        self.margin, self._needed = margin / 100, -math.log(1 - confidence)
+        self.margin, self.confidence = margin / 100, confidence
+        self._needed = -math.log(1 - confidence)
         # How often each difference occurred: their order does not matter to a product.
         self._differences: dict[str, Counter[float]] = {task: Counter() for task in tasks}
 

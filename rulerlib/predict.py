@@ -57,6 +57,7 @@ def predict(
     cell: Mapping[str, Any] | None = None,
     sentence_repeats: float | None = None,
     plan: Mapping[str, Any] | None = None,
+    start: int = 0,
 ) -> Path:
     """Ask a model every question of a file, and write its answers.
 
@@ -75,8 +76,9 @@ def predict(
     decoding
         How the model chooses its tokens, and how many. Room for thinking comes on top, and an
         answer may use what the thinking left.
-    num_samples
-        How many questions are asked, from the beginning; None: all.
+    num_samples, start
+        How many questions are asked, from the beginning; None: all. Those before ``start`` were
+        asked by an earlier call, and are in no batch of this one.
     allow_truncation
         Cut prompts that the model cannot take, in the middle, instead of refusing them; every
         such record says so in ``truncation``.
@@ -184,7 +186,7 @@ def predict(
     models.reserve(model, longest)
     with done.writing():
         progress.advance(weight * sum(number < total for number in done.places), measured=False)
-        for batch in _batches(survey, batch_size, done):
+        for batch in _batches(survey, batch_size, done, start):
             for sample, repeat, answer in _generated(model, batch, ask):
                 if (sample.index, repeat) not in done:
                     number = repeat if repeats > 1 else None
@@ -297,7 +299,9 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _batches(survey: _Survey, size: int | None, done: Answers) -> Iterator[Iterable[Asked]]:
+def _batches(
+    survey: _Survey, size: int | None, done: Answers, start: int = 0
+) -> Iterator[Iterable[Asked]]:
     """Yield the questions of each call of the engine, as `rulerlib.models.Model.batch_size` says.
 
     A batch that was half written is read again as a whole: the same prompts beside each other
@@ -315,7 +319,7 @@ def _batches(survey: _Survey, size: int | None, done: Answers) -> Iterator[Itera
                 if (sample.index, at) not in done
             )
         return
-    samples = survey.samples(range(len(survey.order)))
+    samples = survey.samples(range(start, len(survey.order)))
     for context, run in groupby(samples, key=attrgetter("context_id")):
         # All questions on a context, and all answers to a question, are one call, which the
         # engine divides: it reads what they share once.

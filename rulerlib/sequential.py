@@ -68,7 +68,7 @@ Tally = tuple[float, int]
 """The draws of one task: the sum of their values, and how many they are."""
 
 
-def looks(most: int, step: int = 1) -> Iterator[int]:
+def looks(most: int, step: int = 1, least: int = LOOK) -> Iterator[int]:
     """Yield after how many samples of each task the answers are looked at; the last is ``most``.
 
     >>> list(looks(100))
@@ -80,10 +80,12 @@ def looks(most: int, step: int = 1) -> Iterator[int]:
         The samples that a fixed design would ask.
     step
         Looks are taken at multiples of it: of a batch, or of the questions on one context.
+    least
+        Samples between two looks, at least.
     """
     count = 0
     while count < most:
-        more = max(LOOK, count // _GROWTH)
+        more = max(least, count // _GROWTH)
         count = min(most, count + math.ceil(more / step) * step)
         yield count
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
 
 pytest.importorskip("pandas")
 
-from rulerlib import compare
+from rulerlib import compare, explore
 from rulerlib import gate as gate_module
+from rulerlib.comparison import parted
 from rulerlib.gate import AS_GOOD, UNDECIDED, Gate
 from rulerlib.runs import Run
+from rulerlib.samples import Prediction
+from rulerlib.tokens import Words
 
 
 def first_flag(rng, first, second, most):
@@ -88,10 +92,17 @@ def test_a_model_that_lost_its_needles_is_worse(tmp_path, capsys):
     assert sum(row["questions"] for row in told["mistakes"]) == told["questions"]
     page = (tmp_path / "compare.html").read_text("utf-8")
     assert "niah_single_1, 400 tokens, 0" in page
+    # Every answer parts at its first word, and both stand with their prompts in the explorer.
+    questions = told["questions"]
+    alike = f"0 of {questions} greedy answers are the same; the others part at token 1 to 1"
+    assert alike in page
+    assert told["first token that differs"] == [{"token": 1, "questions": questions}]
+    assert f"rulerlib explore {tmp_path / 'turned'} FOLDER" in page
+    assert explore.write([tmp_path / "turned"], tmp_path / "site") == (4, 2 * questions)
     # Nothing is asked again, and the folders hold the evidence.
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.jsonl")}
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("[ab]/**/*.jsonl")}
     assert command(ENGINE, f"{ENGINE},digits=6", tmp_path) == 1
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.jsonl")} == before
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("[ab]/**/*.jsonl")} == before
     capsys.readouterr()
     assert compare.main([str(tmp_path / "a"), str(tmp_path / "b"), "--output", str(tmp_path)]) == 1
     assert capsys.readouterr().out.split(" (")[0] == printed.split(" (")[0]
@@ -102,6 +113,67 @@ def test_the_same_model_is_as_good_or_undecided(tmp_path, capsys):
     assert capsys.readouterr()[0].startswith("It is not decided")
     assert command(ENGINE, ENGINE, tmp_path, "--margin", "9") == 0
     assert "not worse by more than 9 points" in capsys.readouterr().out
+
+
+def test_answers_part_at_the_first_token_that_differs():
+    def answer(text, **others):
+        return Prediction(0, "", [], text, {"decoding": "greedy", **others})
+
+    def at(first, second):
+        return parted(first, second, Words())
+
+    assert at(answer("It is 7."), answer("It is 7.")) == 0
+    assert at(answer("It is 7."), answer("It is 8.")) == 3
+    assert at(answer("It is 7."), answer("It is 7")) == 4, "one ends earlier"
+    assert at(answer("7", thinking="a b"), answer("7", thinking="a c")) == 2
+    assert math.isnan(at(answer("7"), answer("7", decoding={"temperature": 1})))
+
+
+SERVER = """
+class Engine:
+    def __init__(self, broken=False):
+        self.seen, self.broken = set(), broken
+    def generate(self, requests):
+        for request in requests:
+            hit, _ = request.prompt in self.seen, self.seen.add(request.prompt)
+            digits = [word for word in request.prompt.split() if word.strip(".").isdigit()]
+            yield "none" if hit and self.broken else digits[-1]
+"""
+
+
+def cached(stated, output, *options):
+    words = ["--tasks", "niah_single_1", "--lengths", "300", "--max-samples", "12"]
+    return compare.main([stated, "--cache", *words, "--output", str(output), *options])
+
+
+def test_a_prefix_cache_that_breaks_answers_is_worse_and_one_that_does_not_is_not(
+    tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "server_of_test.py").write_text(SERVER, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    server = "model=s,engine=server_of_test:Engine,tokenizer=words,language=en"
+    assert cached(f"{server},broken=true", tmp_path / "a") == 1
+    hit, company = (
+        json.loads((tmp_path / "a" / way / "compare.json").read_text("utf-8"))
+        for way in ("hit", "company")
+    )
+    assert (hit["verdict"], company["verdict"]) == ("worse", "undecided")
+    assert hit["names"] == ["s, alone", "s, hit"]
+    assert "0 of 10 greedy answers are the same" in capsys.readouterr().out
+    assert cached(server, tmp_path / "b", "--margin", "30") == 0
+    assert capsys.readouterr().out.count("10 of 10 greedy answers are the same") == 2
+
+
+def test_the_model_inside_answers_alone_behind_a_shared_context_and_in_a_batch_alike(
+    tmp_path, capsys
+):
+    pytest.importorskip("torch")
+    assert cached("model=lille,language=en,dtype=float32", tmp_path, "--margin", "30") == 0
+    told = capsys.readouterr().out
+    assert told.count("10 of 10 greedy answers are the same.") == 2
+    computed = re.search(r"Alone: ([\d,]+) of \1 tokens .* Hit: ([\d,]+) of \1 tokens", told)
+    whole, rest = (int(number.replace(",", "")) for number in computed.groups())
+    assert rest < whole / 2
 
 
 def test_questions_on_one_context_count_once(tmp_path, capsys):
@@ -125,6 +197,8 @@ WRONG = {
     "no such task": ([ENGINE, ENGINE, "--tasks", "nope"], "tasks is 'nope'"),
     "lengths that are none": ([ENGINE, ENGINE, "--lengths", "4k"], "lengths is '4k'"),
     "other tokens": ([ENGINE, "model=lille,language=en"], "two that count tokens alike"),
+    "one alone": ([ENGINE], "two, or one and --cache"),
+    "two and a cache": ([ENGINE, ENGINE, "--cache"], "two, or one and --cache"),
     "of two kinds": ([ENGINE, "{here}"], "both folders of runs, or both models"),
     "a folder of nobody": (["~nosuchuser/x", ENGINE], "models is '~nosuchuser/x'"),
     "a file that is not there": (["{here}/no.yaml", ENGINE], "no.yaml: cannot be read"),

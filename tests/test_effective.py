@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from rulerlib.effective import SHARE, Search, find, main, write
+from rulerlib.adaptive import Search
+from rulerlib.effective import SHARE, find, main, write
 from rulerlib.errors import ParameterError
 
 LENGTHS = [4096, 8192, 16384, 32768]
@@ -70,17 +71,44 @@ def window(tmp_path, **options):
 
 
 def test_a_reader_of_known_reach_is_found_out_and_nothing_is_asked_twice(tmp_path, monkeypatch):
-    found = window(tmp_path)
-    assert (found.low or 0) <= 900 <= found.high <= 1800
-    assert not found.open
-    assert found.share < SHARE
-    assert f"Effective length {found.effective} " in found.sentence()
-    plain = json.loads(write(found, tmp_path).read_text("utf-8"))
-    assert plain["tokens"] == plain["path"][-1]["tokens"] == found.tokens
+    search = window(tmp_path)
+    shortest, longest = search.candidates[0], search.candidates[-1]
+    assert (shortest or 0) <= 900 <= longest <= 1800
+    assert search.spent < SHARE * search.design
+    assert f"Effective length {search} " in search.sentence()
+    plain = json.loads(write(search, tmp_path).read_text("utf-8"))
+    assert plain["tokens"] == plain["path"][-1]["tokens"] == search.spent
+    assert plain["computed"] == plain["tokens"], "these tasks share no contexts"
     monkeypatch.setattr("rulerlib.models.reference.answer", None)
     again = window(tmp_path)
-    assert again.path.equals(found.path)
-    assert (again.effective, again.tokens) == (found.effective, found.tokens)
+    assert again.path == search.path
+    assert (str(again), again.spent) == (str(search), search.spent)
+
+
+def test_questions_on_one_context_are_one_draw_and_its_tokens_computed_once(tmp_path):
+    stated = {"model": "r", "engine": "reference", "language": "en"}
+    search = find(stated, [900, 1800], "niah_multikey_2,vt", tmp_path, queries=3, quiet=True)
+    assert search.candidates[-1] == 1800
+    multikey, variables = search.counts.sum(axis=0)
+    assert search.answers == 3 * multikey + variables
+    draws = search.counts.sum(axis=1)
+    assert search.computed == 900 * draws[0] + 1800 * draws[1] < search.spent
+    path = next(tmp_path.glob("*/en/*/data/niah_multikey_2*/validation.jsonl"))
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert [line["context_id"] for line in lines[:4]] == [0, 0, 0, 1]
+
+
+def test_the_interval_of_the_area_holds_the_true_one():
+    rng, missed, widths = np.random.default_rng(11), 0, []
+    for _ in range(40):
+        curve = np.sort(rng.uniform(0.6, 0.99, len(LENGTHS)))[::-1]
+        value, low, high = searched(curve, rng).area()
+        true = np.trapezoid(curve, np.log(LENGTHS)) / np.log(LENGTHS[-1] / LENGTHS[0])
+        missed += not low <= true <= high
+        assert low <= value <= high
+        widths.append(high - low)
+    assert missed <= 2
+    assert np.median(widths) < 0.5
 
 
 @pytest.mark.parametrize(("values", "name"), [

@@ -114,8 +114,8 @@ def find(
 def shared_queries(task: str, most: int) -> int:
     """Return how many questions one context of a task gets, at most ``most``."""
     row = resolve(task)
-    allowed, _ = row.family.most_queries(row.knobs)
-    return most if allowed is None else max(1, min(most, allowed))
+    limit, _ = row.family.most_queries(row.knobs)
+    return most if limit is None else max(1, min(most, limit))
 
 
 def _scores(run: Run, first: int, count: int) -> list[float]:

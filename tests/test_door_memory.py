@@ -271,10 +271,17 @@ def test_a_memory_is_named_on_the_command_line(tmp_path):
     ]  # fmt: skip
     for name in ("metrics.csv", "metrics.json"):
         assert len([*(tmp_path / "runs").rglob(name)]) == 4
+    page = (tmp_path / "runs" / "memory" / "report.html").read_text("utf-8")
+    assert done.stdout.endswith("report.html\n")
+    headings = ["Scores", "What was delivered", "What was kept", "Each question"]
+    assert all(f"<h2>{heading}</h2>" in page for heading in headings)
+    links = re.findall("href='([^']+)'", page)
+    assert len(links) == 8
+    assert all((tmp_path / "runs" / "memory" / link).is_file() for link in links)
 
 
 CHEATS = [
-    ("return []", r"retrieval.hits == 0: mine-\w+ recalled nothing for any of 8 questions"),
+    ("return []", r"retrieval.hits == 0: mine-\w+ recalled nothing for 8 questions"),
     ("return ['I know all that.']", "recalled the same texts for all 8 questions"),
     ("self.file.open('a').write(question); return texts[:k]", "changed while it was asked"),
     (

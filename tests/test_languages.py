@@ -29,7 +29,7 @@ KNOWN = tomllib.loads((Path(__file__).parent / "languages.toml").read_text("utf-
 LETTERS = KNOWN["letters"]
 
 # Tasks whose answers the reference reader finds.
-READ = ("niah_s", "niah_m", "vt", "cwe", "graphwalks", "trace", "records", "associations")
+READ = ("niah_s", "niah_m", "vt", "cwe", "fwe", "graphwalks", "trace", "records", "associations")
 HERE = Path(languages.__file__).parent
 
 OUTSIDE = Path(__file__).parent / "outside" / "language"

@@ -24,7 +24,7 @@ from helpers_server import Server
 
 from conftest import ROOT, make_tokenizer, python
 from rulerlib import escaping, languages, models, tokens
-from rulerlib.analysis import memory_rows
+from rulerlib.analysis import memory, memory_rows
 from rulerlib.errors import ParameterError
 from rulerlib.memory import asking, bench, measuring, work
 from rulerlib.memory.episodic_index import EpisodicIndex
@@ -97,9 +97,7 @@ def test_a_dry_run_says_what_would_be_run_and_where(tmp_path, capsys):
     words = ["--presets", "span_short,memory/hei_nw", "--dry-run", "--root", str(tmp_path / "r")]
     assert bench.main(words) == 0
     head, *lines, total = capsys.readouterr().out.splitlines()
-    assert " ".join(head.split()) == (
-        "preset language suite questions facts EM norm EM raw F1 file"
-    )
+    assert " ".join(head.split()) == ("preset language suite questions facts EM norm file")
     assert len(lines) == 108
     assert total.startswith("108 runs (0 finished), 45,000 questions, ")
     assert sum(int(line.split()[3].replace(",", "")) for line in lines) == 45_000
@@ -418,6 +416,29 @@ def test_one_text_that_claims_to_be_all_facts_delivers_itself_alone(student, tmp
         assert (row["recall_at_1"], row["in_prompt"]) == (str(int(told)),) * 2
         assert row["disagree"] == str(int(not told))
     assert "1" in {row["disagree"] for row in rows(job)}
+
+
+def test_what_was_kept_and_which_word_was_the_last(student, tmp_path):
+    works = matrix(tmp_path, preset_names=["rag", "memory/hei_nw", "oracle"], sizes=[12],
+                   suites=["episodic_multi"])  # fmt: skip
+    assert not taught(works)
+    tables = memory.writes(memory_rows.read(tmp_path), ["preset"]).set_index("preset")
+    assert [*tables.index] == ["rag", "memory/hei_nw"], "an oracle keeps nothing"
+    facts = sum(len(episode.facts) for episode in works[0].episodes())
+    for job, row in zip(works, tables.to_dict("records"), strict=False):
+        with contextlib.closing(job.preset.opened(job.file(STORE), job.pack)) as system:
+            stored = system.stored()
+        assert (row["facts"], row["kept"]) == (facts, pytest.approx(stored / facts))
+        assert row["bytes"] > 0
+        updates = stale = 0
+        for sample, (episode, _, probe) in zip(asked_of(job), job.questions(), strict=True):
+            if probe.kind in ("corrected", "retracted"):
+                brought = {text["text"] for text in sample.facts["recalled"]}
+                told = [fact.text in brought for fact in episode.needed(probe)]
+                updates, stale = updates + 1, stale + (any(told) and not told[-1])
+        assert row["updates"] == updates > 0
+        assert row["stale"] == pytest.approx(stale / updates)
+    assert tables["kept"]["rag"] == 1 > tables["kept"]["memory/hei_nw"]
 
 
 def test_memories_that_are_compared_recall_as_many_texts(student, tmp_path):

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import python
 from rulerlib import languages
-from rulerlib.errors import DataError
+from rulerlib.errors import DataError, ParameterError
 from rulerlib.memory.presets import opened
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import System, Text
@@ -153,3 +154,54 @@ def test_any_text_can_be_taught_and_any_question_asked(tmp_path_factory, name, t
         assert {*recalled.numbers} <= {*range(len(texts))} != {*()}
         # A plan is a text of its own.
         assert recalled.text in texts or recalled.score == 2
+
+
+TEACHING = """
+import os, signal
+from rulerlib import languages
+from rulerlib.memory.presets import opened
+from rulerlib.memory.suites import Recipe
+from rulerlib.memory.system import Text
+
+first, second = (item.episode for item in Recipe("episodic_capacity", 2))
+system = opened("rag", PATH, languages.load("da"))
+system.store.database.execute("PRAGMA cache_size = 1")
+for episode in (first, second):
+    system.teach(episode.id, [Text.of(fact) for fact in episode.facts])
+    add, system.store.add = system.store.add, lambda name, text: (
+        os.kill(os.getpid(), signal.SIGKILL) if text.number == 60 else add(name, text))
+"""
+
+
+def test_a_kill_leaves_what_stood_there_before(make, tmp_path):
+    taught = episodes("episodic_capacity", "da", 2)
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    done = python(f"PATH = {str(folder)!r}\n{TEACHING}")
+    assert done.returncode == -9, done.stderr
+    with contextlib.closing(opened("rag", folder, languages.load("da"))) as system:
+        assert system.stored() == len(system.store.texts(taught[0].id)) == 100
+        assert recalls(system, taught[1:]) == [[]] * len(taught[1].probes)
+        system.teach(taught[1].id, texts_of(taught[1]))
+        assert recalls(system, taught) == recalls(make("rag", taught, "da"), taught)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "sentence"),
+    [
+        ("rag", {"words": False, "vectors": False}, "vectors is False, but must be True where"),
+        ("hei_nw", {"k": 0}, "k is 0, but must be a whole number, at least 1 and at most 1000."),
+        ("hei_nw", {"gate": "no"}, "gate is 'no', but must be True or False."),
+        ("hei_nw", {"threshold": float("nan")}, "threshold is nan, but must be a number from 0"),
+        ("hei_nw", {"w_pin": True}, "w_pin is True, but must be a number from 0 to 1000."),
+        ("sgc_rss", {"hops": 101}, "hops is 101, but must be a whole number, at least 1 and at"),
+        ("sgc_rss", {"schema_threshold": 1.1}, "schema_threshold is 1.1, but must be a number fro"),
+        ("smpd", {"k": 0}, "k is 0, but must be a whole number, at least 1."),
+    ],
+)
+def test_a_wrong_setting_gets_a_sentence_before_there_is_a_store(tmp_path, name, changes, sentence):
+    with pytest.raises(ParameterError) as caught:
+        opened(name, tmp_path, languages.load("en"), **changes)
+    assert str(caught.value).startswith(sentence)
+    assert "\n" not in str(caught.value)
+    assert not [*tmp_path.iterdir()]

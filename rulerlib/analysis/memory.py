@@ -37,8 +37,9 @@ RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
 """The share of the needed facts among the first texts that were recalled."""
 
 PERCENT = (
-    *MEASURES, *DIAGNOSTICS, *RECALLS, "in_prompt", "disagree", "reader", "oracle", "leaked",
-    "constant", "chance", "baseline", "difference", "valid", "success",
+    *MEASURES, *DIAGNOSTICS, *RECALLS, "in_prompt", "disagree", "kept", "applied", "stale",
+    "reader", "oracle", "leaked", "constant", "chance", "baseline", "difference", "valid",
+    "success",
 )  # fmt: skip
 """Columns of these tables that are shares, for `rulerlib.show.table`."""
 
@@ -160,6 +161,35 @@ def fates(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
         for name in FATES
         for count in [int((part["fate"] == name).sum())]
     ])  # fmt: skip
+
+
+def writes(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return what the stores kept of what they were taught, and what that was worth.
+
+    Returns
+    -------
+    DataFrame
+        ``by``; ``facts``, how many were taught; ``kept``, the share of them that is stored, NaN
+        where a memory does not say; ``bytes`` for each fact that was taught; ``worth``, the share
+        of needed facts among the first ten texts divided by ``kept``; ``updates``, the questions
+        about what was corrected or taken back; ``applied``, the share of these with
+        all needed turns in the prompt, and ``stale``, with what held before and not the last word.
+        An empty table says that nothing was kept.
+    """
+    stores = rows[rows["bytes"].notna()] if len(rows) else rows
+    if stores.empty:
+        return nothing(rows.attrs.get("why", "No preset here keeps what it is taught."))
+    table_rows = []
+    for names, part in groups(stores, by_of(rows, by)):
+        runs, facts = part.drop_duplicates(["seed", "size", "knobs"]), part.drop_duplicates("unit")
+        taught, updates = int(facts["taught"].sum()), part[part["stale"].notna()]
+        kept = runs["stored"].sum(min_count=1) / taught
+        table_rows.append({
+            **names, "facts": taught, "kept": kept, "bytes": runs["bytes"].sum() / taught,
+            "worth": part["recall_at_10"].mean() / kept, "updates": len(updates),
+            "applied": (updates["in_prompt"] == 1).mean(), "stale": updates["stale"].mean(),
+        })  # fmt: skip
+    return pd.DataFrame(table_rows)
 
 
 def capacity(rows: pd.DataFrame) -> pd.DataFrame:

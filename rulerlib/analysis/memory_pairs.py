@@ -58,11 +58,11 @@ def no_better(rows: pd.DataFrame) -> str:
     for names, part in groups(rows, by_of(rows)) if len(rows) else ():
         right, constant = (int(part[name].sum()) for name in ("em_norm", "constant"))
         if names["preset"] not in (BASELINE, "core") and right <= constant:
-            told.append("{preset} in {suite} ({language}, {model}: ".format(**names))
-            told[-1] += f"{right} of {len(part)}, and {constant})"
-    if not told:
-        return "Every preset with facts is right more often than the same answer to all questions."
-    return f"No more often right than the same answer to all questions: {'; '.join(told)}."
+            who = "{preset} in {suite} ({language}, {model}".format(**names)
+            told.append(f"{who}: {right} of {len(part)}, and {constant})")
+    few = f"No more often right than the same answer to all questions: {'; '.join(told)}."
+    every = "Every preset with facts is right more often than the same answer to all questions."
+    return few if told else every
 
 
 def _without_preset(by: Sequence[str]) -> list[str]:

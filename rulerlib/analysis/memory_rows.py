@@ -36,7 +36,7 @@ BY = ("model", "language", "suite", "size", "preset")
 # Settings that are named too where there are several of them.
 _VARYING = ("profile", "knobs", "changes", "length", "engine")
 
-_OF_RUN = ("knobs", "changes", "length", "engine", "asked")
+_OF_RUN = ("knobs", "changes", "length", "engine", "asked", "stored", "bytes")
 _COLUMNS = (*COLUMNS, *_OF_RUN, "unit")
 
 _WHOLE = ("size", "seed", "probe", "index")
@@ -61,9 +61,9 @@ def read(root: str | Path) -> pd.DataFrame:
     -------
     DataFrame
         The columns of ``metrics.csv``; and of the run: ``knobs`` and ``changes`` of the preset as
-        texts, ``length``, ``engine``, and ``asked`` (the format of the prompt and the decoding, as
-        one text). ``unit`` names the episode, among all others. An empty table says that there are
-        no runs.
+        texts, ``length``, ``engine``, ``asked`` (the format of the prompt and the decoding, as
+        one text), and of its store ``stored``, how many texts it keeps, and ``bytes``. ``unit``
+        names the episode, among all others. An empty table says that there are no runs.
 
     Raises
     ------
@@ -115,7 +115,8 @@ def _place(values: pd.Series) -> pd.Series:
 def _run(folder: Path) -> pd.DataFrame:
     """Return the questions of the run that left its metrics in a folder."""
     about = folder / "metrics.json"
-    settings = samples.read_object(about).get("settings", {})
+    told = samples.read_object(about)
+    settings, telemetry = told.get("settings", {}), _object(told.get("telemetry"))
     if not isinstance(settings, dict):
         raise DataError(f"{about}: damaged (settings is {shortened(settings)}).")
     work, cell = (_object(settings.get(name)) for name in ("work", "cell"))
@@ -128,6 +129,7 @@ def _run(folder: Path) -> pd.DataFrame:
         knobs=_named(work.get("knobs")), changes=_named(work.get("changes")),
         length=work.get("length", 0), engine=work.get("engine", ""),
         asked=json.dumps(put, sort_keys=True, ensure_ascii=False),
+        **{name: telemetry.get(name, math.nan) for name in ("stored", "bytes")},
     )  # fmt: skip
 
 

@@ -186,8 +186,7 @@ def _recall(job: Work) -> list[list[Recalled]]:
     if not telemetry["requests"]:
         name = job.preset.short
         raise GuardError(f"retrieval.requests == 0: {name} was never asked for anything.")
-    changed = _state(job) != before or again != brought[0]
-    _check_recalled(job, brought, changed)
+    _check_recalled(job, brought, changed=_state(job) != before or again != brought[0])
     files.write_object(job.file(work.TELEMETRY), {**telemetry, "microseconds": microseconds})
     return brought
 
@@ -205,23 +204,19 @@ def _state(job: Work) -> dict[str, str]:
 def _check_recalled(job: Work, brought: Sequence[Sequence[Recalled]], changed: bool) -> None:
     """Stop where what was recalled is not what a memory can have recalled."""
     name, texts = job.preset.short, [[recalled.text for recalled in answer] for answer in brought]
+    count = len(texts)
     if changed:
         raise GuardError(f"The store of {name} changed while it was asked; asking must not teach.")
     if not any(text.strip() for text in itertools.chain(*texts)):
-        raise GuardError(
-            f"retrieval.hits == 0: {name} recalled nothing for any of {len(texts)} questions."
-        )
-    if job.recipe.size > 1 and texts.count(texts[0]) == len(texts):
-        raise GuardError(f"{name} recalled the same texts for all {len(texts)} questions.")
+        raise GuardError(f"retrieval.hits == 0: {name} recalled nothing for {count} questions.")
+    if job.recipe.size > 1 and texts.count(texts[0]) == count:
+        raise GuardError(f"{name} recalled the same texts for all {count} questions.")
     bare = 0
     for recalled, (episode, _, probe) in zip(texts, job.questions(), strict=True):
-        needs = Needs(episode, probe, job.pack)
-        bare += any(map(needs.bare, recalled))
-    if bare > MOST_BARE * len(texts):
-        raise GuardError(
-            f"{name} recalled an answer that was never taught, and nothing beside it, for {bare} of"
-            f" {len(texts)} questions: a memory brings what it was taught."
-        )
+        bare += any(map(Needs(episode, probe, job.pack).bare, recalled))
+    if bare > MOST_BARE * count:
+        what = f"an answer that was never taught, and nothing beside it, for {bare} of {count}"
+        raise GuardError(f"{name} recalled {what} questions: a memory brings what it was taught.")
 
 
 def _joined(

@@ -5,8 +5,9 @@
     rulerlib memory run --system mine:Memory --model reference --engine reference --sizes 50
 
 The first command prints all that would be run, the second one runs a little, the third one asks a
-memory of your own beside none, a search, and the facts themselves. All that can be known before
-anything is taught is checked first (`check`). What stops one piece of work stops no other, and is
+memory of your own beside none, a search, and the facts themselves. Each ends with a page of tables,
+``report.html`` in the folder of all runs. All that can be known before anything is taught is
+checked first (`check`). What stops one piece of work stops no other, and is
 tried again by the next run; what is finished is not done again. A process of its own teaches and
 rehearses (`rulerlib.memory.teaching`); this one asks (`rulerlib.memory.asking`).
 """
@@ -191,18 +192,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def table(works: Sequence[Work]) -> str:
-    """Return a line for each piece of work, with its scores where it is finished, and the sums."""
-    head = ("preset", "language", "suite", "questions", "facts", "EM norm", "EM raw", "F1", "file")
+    """Return a line for each piece of work, with its score where it is finished, and the sums."""
+    head = ("preset", "language", "suite", "questions", "facts", "EM norm", "file")
     rows: list[tuple[str, ...]] = [head]
     facts = [job.recipe.size * len(job.recipe.first.facts) for job in works]
     done = [job for job in works if job.file(METRICS).exists()]
     for job, taught in zip(works, facts, strict=True):
-        shares = ["-"] * 3
-        if job in done:
-            scores = samples.read_object(job.file(METRICS))["metrics"][job.recipe.suite]
-            shares = [f"{scores[name]:.3f}" for name in ("em_norm", "em_raw", "f1")]
+        scores = samples.read_object(job.file(METRICS))["metrics"] if job in done else {}
+        share = f"{scores[job.recipe.suite]['em_norm']:.3f}" if scores else "-"
         about = job.preset.short, job.recipe.language, job.cell.label, f"{job.asked:,}"
-        rows.append((*about, f"{taught:,}", *shares, str(job.file(TABLE))))
+        rows.append((*about, f"{taught:,}", share, str(job.file(TABLE))))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     questions = sum(job.asked for job in works)
@@ -221,10 +220,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         a parameter cannot work; 130 after Ctrl-C.
     """
     given = _parser().parse_args(arguments)
-    names = [*BESIDE, given.system] if given.system else given.presets
     works = expand(
-        names, given.suites, given.sizes, given.seeds, given.language,
-        fields.settings("knob", given.knob, "facts=50"),
+        [*BESIDE, given.system] if given.system else given.presets, given.suites, given.sizes,
+        given.seeds, given.language, fields.settings("knob", given.knob, "facts=50"),
         fields.settings("set", given.set, "k=3"),
         model=given.model, engine=given.engine, length=fields.value(given.length),
         engine_options=fields.settings("engine-option", given.engine_option, "dtype=float32"),
@@ -238,6 +236,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table(works))
     for sentence in stopped:
         print(sentence, file=sys.stderr)
+    # It reads the tables with pandas, which nothing else here needs.
+    from rulerlib.analysis import memory_page
+
+    folders, page = [job.folder for job in works], Path(given.root).expanduser() / "report.html"
+    print(f"The page: {memory_page.write(page, folders, stopped)}")
     return 1 if stopped else 0
 
 

@@ -67,28 +67,23 @@ class Needs:
             values = [*_values(fact).values()]
             values += owner if values else []
             needed = [value for value in values if any(value in text for text in others)]
-            self._words[fact.number] = needed if len(needed) > 1 else values
-        self._meanings = {fact.number: self._meaning(fact.text) for fact in self.facts}
+            # Of what says no value only the text itself will do.
+            self._words[fact.number] = (needed if len(needed) > 1 else values) or [fact.text]
 
     def told_by(self, text: str) -> set[int]:
         """Return the numbers of the needed facts that a text tells."""
         whole = text in self.taught
-        meanings = [self._meaning(text)] if whole else told(text, self._meaning)
+        meanings = told(text, self._meaning) if not whole else [self._meaning(text) or text]
         numbers = {
-            number for number, meaning in self._meanings.items()
-            if meaning is not None and meaning in meanings
+            fact.number for fact in self.facts
+            if leak(text, [fact.text]) or self._meaning(fact.text) in meanings
         }  # fmt: skip
-        numbers |= {fact.number for fact in self.facts if leak(text, [fact.text]) is not None}
         for line in () if whole else _END.split(text):
             if len(line) > _LONGEST or line in self.taught or self._meaning(line) is not None:
                 continue
             if self._names and self._holds(line, self._names) and self._answers(line):
                 return {fact.number for fact in self.facts}
-            numbers |= {
-                number
-                for number, words in self._words.items()
-                if words and self._holds(line, words)
-            }
+            numbers |= {number for number in self._words if self._holds(line, self._words[number])}
         return numbers
 
     def bare(self, text: str) -> bool:

@@ -273,7 +273,7 @@ def _remembered(
         brought = [recalled.text for recalled in shown]
         told = [needs.intersection(recalled.numbers) for recalled in shown]
     claimed = {number for entry in about.get("recalled", ()) for number in entry["numbers"]}
-    cut = about.get("cut", 0)
+    delivered, cut = {*itertools.chain(*told)}, about.get("cut", 0)
     size = len(brought) - cut
     kept = slice(cut, None) if KEEP.get(preset.system) == "last" else slice(size)
     # An oracle recalls what stands in the prompt; a long context recalls nothing.
@@ -285,22 +285,14 @@ def _remembered(
         **{f"recall_at_{k}": recall_at(ranked, needs, k) if recalls else None for k in KS},
         "rr": reciprocal_rank(ranked, needs) if recalls else None,
         "in_prompt": int(needs == {*itertools.chain(*told[kept])}) if needs else None,
-        "disagree": claimed & needs != {*itertools.chain(*told)} if claimed and needs else None,
-        "stale": _stale(probe, told),
+        "disagree": claimed & needs != delivered if claimed and needs else None,
+        # It tells what held before, and not the turn that decides.
+        "stale": bool(delivered) and probe.needs[-1] not in delivered
+        if probe.kind in UPDATED
+        else None,
         "leaked": leak(beside(prediction.input, brought[kept]), read.taught) is not None,
         "made": not read.taught.issuperset(brought[kept]),
     }
-
-
-def _stale(probe: Probe, told: Sequence[set[int]]) -> bool | None:
-    """Return whether what was recalled tells what held once, and not the turn by which it ended.
-
-    None where nothing that the question needs was corrected or taken back.
-    """
-    if probe.kind not in UPDATED:
-        return None
-    together = {*itertools.chain(*told)}
-    return bool(together) and probe.needs[-1] not in together
 
 
 Numbers = Sequence[Collection[int]]

@@ -134,9 +134,10 @@ class OutsideMemory(System):
 
     def telemetry(self) -> dict[str, float]:
         """See `System`; ``stats`` of all episodes are added up."""
-        count = self.stored()
-        size = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
-        return {**self._told, **self.counts, "files": count, "bytes": size}
+        # What it tells of its bytes counts, where they stand elsewhere.
+        files, paths = self.stored(), self._folder.rglob("*")
+        size = sum(path.stat().st_size for path in paths if path.is_file())
+        return {"files": files, "bytes": size, **self._told, **self.counts}
 
     def close(self) -> None:
         """See `System`."""

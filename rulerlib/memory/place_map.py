@@ -142,8 +142,8 @@ class PlaceGraph:
             place = step.there
         return steps
 
-    def plan(self, start: int, goal: int, astar: bool = True) -> tuple[list[MapStep] | None, int]:
-        """Return a shortest way, or None, and how many places were looked at for it.
+    def plan(self, start: int, goal: int, astar: bool = True) -> tuple[list[MapStep], int]:
+        """Return a shortest way, empty without any, and how many places were looked at for it.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class PlaceGraph:
                 if gone < steps.get(step.there, math.inf):
                     steps[step.there], come[step.there] = gone, (place, step)
                     heapq.heappush(edge, (gone + least(step.there), -gone, step.there))
-        return None, len(done)
+        return [], len(done)
 
 
 def located(steps: Iterable[tuple[int, str, int]]) -> dict[int, tuple[int, int]]:
@@ -304,10 +304,9 @@ class PlaceMap(System):
         else:
             words["b"] = query.values["goal"]
             goal = graph.numbers.get(folded(words["b"]))
-            way = None if goal is None else graph.plan(start, goal, self.settings.astar)[0]
-            if not way:
+            steps, _ = ([], 0) if goal is None else graph.plan(start, goal, self.settings.astar)
+            if not steps:
                 return []
-            steps = way
             unit = self._spatial["words"]["units"][len(steps) != 1]
             number = {"number": str(len(steps)), "unit": unit}
             words["length"], _ = worded(self._spatial["golds"]["length"], number)

@@ -35,14 +35,11 @@ class PromptedQuestion(NamedTuple):
         The beginning of the answer, which the model continues.
     parts
         Where the question stands, and, as the context, what was recalled.
-    recalled
-        Characters [start, end) of ``text`` for each text that was recalled, in their order.
     """
 
     text: str
     answer_prefix: str
     parts: Parts
-    recalled: tuple[tuple[int, int], ...] = ()
 
 
 def wording(language: Language) -> dict[str, Any]:
@@ -74,14 +71,9 @@ def asked(language: Language, question: str, recalled: Sequence[str]) -> Prompte
     ask = wording(language)["ask"]
     words = {"question": question, "facts": "\n".join(recalled)}
     text, at = told(ask["known" if recalled else "alone"], words)
-    parts, spans = [Part("question", *at["question"])], []
-    if recalled:
-        start, end = at["facts"]
-        parts.append(Part("context", start, end))
-        for line in recalled:
-            spans.append((start, start + len(line)))
-            start += len(line) + 1
-    return PromptedQuestion(text, ask["answer_prefix"], Parts.of(parts), tuple(spans))
+    parts = [Part("question", *at["question"])]
+    parts += [Part("context", *at["facts"])] if recalled else []
+    return PromptedQuestion(text, ask["answer_prefix"], Parts.of(parts))
 
 
 def leak(prompt: str, taught: Iterable[str]) -> str | None:

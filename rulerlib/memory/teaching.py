@@ -178,11 +178,7 @@ def opened(job: Work) -> tuple[System, System | None]:
     if not system.stored():
         system.close()
         raise DataError(f"{folder}: the store holds nothing: see what its gate kept.")
-    semantic = _graph(job, folder) if (folder / SEMANTIC).is_dir() else None
-    if semantic is not None and not semantic.stored():
-        semantic.close()
-        semantic = None
-    return system, semantic
+    return system, _graph(job, folder) if (folder / SEMANTIC).is_dir() else None
 
 
 def _graph(job: Work, folder: Path) -> System:

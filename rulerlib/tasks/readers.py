@@ -76,7 +76,7 @@ def frequent(prompt: str, language: Language) -> str | None:
     names = language.unfill(prompt, "frequent_words", "template")
     if names is None:
         return None
-    words = Counter(names["context"].rpartition("\n")[2].split())
+    words = Counter(names["context"].rstrip().rpartition("\n")[2].split())
     words.pop(names["noise"], None)
     return _ranked(words, 3, language)
 

@@ -64,7 +64,7 @@ from book import (
 )  # fmt: skip
 from rulerlib import languages, tasks, texts
 from rulerlib.dataset import Dataset
-from rulerlib.errors import MissingWordingError
+from rulerlib.errors import MissingWordingError, ParameterError
 from rulerlib.samples import Sample
 
 ROOT = Path(__file__).parent.parent
@@ -240,8 +240,10 @@ class Example(Generated):
             length, code = self.options.get("length", 512), language.code
             try:
                 data = Dataset(self.arguments[0], length, language, "words")
-            except MissingWordingError:
-                # Not every language has every task.
+            except (MissingWordingError, ParameterError) as error:
+                # Not every language has every task, nor a list of common words.
+                if isinstance(error, ParameterError) and error.parameter != "words":
+                    raise
                 continue
             sample = data[self.options.get("index", 1)]
             yield f"````````{{tab-item}} {language.name}"

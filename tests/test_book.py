@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import rulerlib
+from rulerlib import languages
 from rulerlib.errors import DataError
 from rulerlib.submit.folder import FOLDER
 from rulerlib.tasks import TASKS
@@ -381,7 +382,9 @@ def test_the_executed_page_shows_results_and_the_others_say_they_have_none(site)
 
 @pytest.mark.slow
 def test_every_prompt_of_every_language_stands_in_full(site):
-    shown = [" ".join(pre.get_text().split()) for pre in parsed(site / "book/prompts.html")("pre")]
+    pages = [site / "book/prompts.html", *(site / "book/languages").glob("*.html")]
+    assert len(pages) == len(languages.available()) - 1
+    shown = {" ".join(pre.get_text().split()) for page in pages for pre in parsed(page)("pre")}
 
     def texts(value):
         for inner in value.values():

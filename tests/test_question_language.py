@@ -27,8 +27,16 @@ def around(sample):
     return before, sample.input[context.start : context.end], sample.input[context.end :]
 
 
-@pytest.mark.parametrize(("language", "other"), PAIRS)
-@pytest.mark.parametrize("task", [*NEEDLES, "vt"])
+@pytest.mark.parametrize(
+    ("task", "language", "other"),
+    [
+        (task, *pair)
+        for task in (*NEEDLES, "vt")
+        for pair in PAIRS
+        # Languages of few words do not have these two.
+        if task not in ("passkey", "niah_vanilla") or {*pair}.isdisjoint({"fo", "is", "nn"})
+    ],
+)
 def test_needles_values_and_places_are_those_of_one_language(task, language, other, words):
     """And the wording is that of the other language, to the letter."""
     length = 1100

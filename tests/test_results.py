@@ -297,7 +297,7 @@ BAD = [
     ("tasks: nope", "'nope'"),
     ("left_out: {512: [vt]}", "names of tasks for some lengths"),
     ("{lengths: {512: 1}, left_out: {512: [nope]}}", "'nope'"),
-    ("languages: [de]", "language is 'de'"),
+    ("languages: [xx]", "language is 'xx'"),
     ("thresholds: 50", "thresholds is 50"),
     ("studies: {a: {task: vt}}", r"studies\.a"),
     (

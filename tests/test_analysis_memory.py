@@ -21,8 +21,6 @@ from book import memory_tables  # noqa: E402
 from book.memory_tables import MemoryTables  # noqa: E402
 from rulerlib.analysis import memory, memory_pairs, memory_rows  # noqa: E402
 
-BY = ["suite", "preset"]
-
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import random
 import sys
 import tempfile
 import warnings
@@ -23,7 +24,7 @@ from helpers_explore import write_run, write_runs
 from helpers_templates import FAMILIES, SPECIAL
 
 from book.matchings import matchings
-from conftest import SHARED, make_tokenizer
+from conftest import SHARED, make_tokenizer, tries
 from rulerlib import analysis, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
@@ -38,7 +39,8 @@ pytest.importorskip("jinja2")
 
 FILE = Path(__file__).with_name("golden.json")
 
-LENGTHS = (600, 1500, 4096)
+KINDS = ("words", "bytelevel", "llama2")
+PLACES = [*itertools.product(TASKS, ("da", "en"), (600, 1500, 4096))]
 
 # Settings that make other samples than the row's own, or put them in another way.
 FURTHER: dict[str, dict[str, Any]] = {
@@ -87,8 +89,8 @@ def made(task: str, length: int, language: str, tokenizer: Any, **options: Any) 
         return f"refused: {error.parameter}"
 
 
-def samples(kind: str, lengths: Iterable[int] = LENGTHS) -> Iterator[tuple[str, str]]:
-    for task, language, length in itertools.product(TASKS, ("da", "en"), lengths):
+def samples(kind: str, places: Iterable[tuple[str, str, int]]) -> Iterator[tuple[str, str]]:
+    for task, language, length in places:
         yield f"{task} {language} {length}", made(task, length, language, make_tokenizer(kind))
 
 
@@ -157,22 +159,26 @@ def kept() -> dict[str, dict[str, str]]:
     return json.loads(FILE.read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("kind", "lengths"),
-    [
-        ("words", LENGTHS), ("bytelevel", [1500]), ("llama2", [1500]),
-        pytest.param("bytelevel", [600, 4096], marks=pytest.mark.long),
-        pytest.param("llama2", [600, 4096], marks=pytest.mark.long),
-    ],
-)  # fmt: skip
-@pytest.mark.filterwarnings("ignore:.*repeats its texts")
-def test_samples_are_those_of_before(kind, lengths):
+def check(kind: str, places: Iterable[tuple[str, str, int]]) -> None:
     if kind == "llama2" and not (SHARED / "tokenizers" / "llama2").exists():
         pytest.skip("needs the tokenizer of Llama 2")
-    wanted = kept()[f"samples {kind}"]
-    assert len(wanted) == 2 * len(LENGTHS) * len(TASKS)
-    made_now = dict(samples(kind, lengths))
-    assert made_now == {place: wanted[place] for place in made_now}
+    wanted, here = kept()[f"samples {kind}"], dict(samples(kind, places))
+    assert len(wanted) == len(PLACES)
+    assert here == {place: wanted[place] for place in here}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore:.*repeats its texts")
+def test_samples_are_those_of_before(kind):
+    check(kind, [place for place in PLACES if kind == "words" or place[2] == 1500])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["bytelevel", "llama2"])
+@pytest.mark.filterwarnings("ignore:.*repeats its texts")
+def test_shorter_and_longer_samples_are_those_of_before(kind):
+    others = [place for place in PLACES if place[2] != 1500]
+    check(kind, random.Random(kind).sample(others, tries(len(others))))
 
 
 @pytest.mark.parametrize("part", [further, prompts, names, tables], ids=lambda part: part.__name__)
@@ -183,7 +189,9 @@ def test_the_rest_is_that_of_before(part):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    whole = {f"samples {kind}": dict(samples(kind)) for kind in ("words", "bytelevel", "llama2")}
+    whole = {
+        f"samples {kind}": dict(samples(kind, PLACES)) for kind in ("words", "bytelevel", "llama2")
+    }
     whole |= {part.__name__: dict(part()) for part in (further, prompts, names, tables)}
     FILE.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
     sys.exit(0)

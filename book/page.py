@@ -5,7 +5,7 @@
     python -m book.page runs/niah-4096.ipynb    # writes runs/niah-4096.html
 
 It opens with what the run was, as the notebook's page of the book does (`book.lessons`); code,
-parameters and answers in full are folded away.
+parameters, formulas and answers in full are folded away.
 """
 
 from __future__ import annotations
@@ -38,13 +38,25 @@ summary { cursor: pointer; font-size: .9rem; }
 """
 
 
+class Renderer(IPythonRenderer):
+    """Renders Markdown, and folds formulas, which no browser sets by itself."""
+
+    def block_math(self, body: str) -> str:
+        """Return a formula as it is written in LaTeX, folded."""
+        return folded("Show the formula, in LaTeX", f"<pre>{html.escape(body.strip())}</pre>")
+
+    def inline_math(self, body: str) -> str:
+        """Return a short formula in italics."""
+        return f"<i>{html.escape(body)}</i>"
+
+
 def page(notebook: Any, name: str) -> Iterator[str]:
     """Yield the page of an executed notebook, piece by piece; its cells are laid out anew."""
     lessons.lay_out(notebook)
     yield f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<style>{STYLE}</style></head><body><main>"
-    renderer = IPythonRenderer(escape=False, exclude_anchor_links=True)
+    renderer = Renderer(escape=False, exclude_anchor_links=True)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             yield MarkdownWithMath(renderer=renderer).render(cell.source)

@@ -233,28 +233,24 @@ def hei_nw() -> Drawing:
 
 
 def sgc_rss() -> Drawing:
-    """Draw the semantic store: what is read, what is let in, and how a question is followed."""
+    """Draw the semantic store: what is read, and how a question is followed."""
     drawing = Drawing(
         "sgc_rss", 330, "The semantic store, sgc_rss",
-        "Left, teaching: a sentence is read as a relation between two names. Where it fits the"
-        " schemas at .55 or more it becomes an edge of the graph at once; else a gate decides, at"
-        " .6: an edge, or a parked text, where missing links are sought. Right, recall: Where does"
+        "Left, teaching: a sentence that can be read as a relation between two names becomes an"
+        " edge of the graph; another one is a parked text. Right, recall: Where does"
         " Halwen's teacher live? is followed from Halwen over the relation teacher to Corwin, and"
         " over the relation home to Ely. Other edges are left aside.",
     )  # fmt: skip
     drawing.text(150, 16, "*teaching", 14)
     drawing.box(10, 36, 300, 40, "“Halwen takes lessons from Corwin.”", accent="one")
     drawing.arrow((160, 78), (160, 100))
-    drawing.box(50, 102, 220, 40, "read: Halwen – teacher → Corwin")
-    drawing.arrow((160, 144), (160, 166))
-    drawing.box(70, 168, 180, 40, "fits the schemas, ≥ .55?")
-    drawing.arrow((100, 210), (100, 276))
-    drawing.text(94, 232, "yes", 12, "end")
-    drawing.arrow((210, 210), (210, 228))
-    drawing.text(218, 219, "no", 12, "start")
-    drawing.box(140, 230, 150, 30, "gate, ≥ .6?")
-    drawing.arrow((160, 262), (135, 276))
-    drawing.arrow((250, 262), (262, 276))
+    drawing.box(70, 102, 180, 40, "can it be read?")
+    drawing.arrow((100, 144), (100, 192))
+    drawing.text(94, 168, "yes", 12, "end")
+    drawing.arrow((220, 144), (250, 276))
+    drawing.text(248, 200, "no", 12, "start")
+    drawing.box(10, 194, 220, 40, "Halwen – teacher → Corwin")
+    drawing.arrow((100, 236), (100, 276))
     drawing.box(40, 278, 120, 34, "an edge", accent="three")
     drawing.box(195, 278, 130, 34, "a parked text")
     drawing.line((348, 20), (348, 320), dashed=True)

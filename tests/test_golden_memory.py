@@ -39,9 +39,7 @@ CHANGES: list[tuple[str, str, dict[str, Any]]] = [
     ("memory/hei_nw", "episodic_multi", {"gate": False, "surprise": "none"}),
     ("memory/hei_nw", "semantic", {"replay_steps": 0, "gate": False}),
     ("memory/hei_nw", "semantic", {"replay_steps": 80, "replay_consolidate": 1}),
-    ("memory/sgc_rss", "semantic", {"fast_track": False, "surprise": "reader"}),
-    ("memory/sgc_rss", "semantic", {"gate_threshold": 1.5, "schema_threshold": 0.9}),
-    ("memory/sgc_rss", "episodic_cross", {"completion": False, "resolve": False}),
+    ("memory/sgc_rss", "semantic", {"hops": 1, "resolve": False}),
     ("memory/smpd", "spatial", {"astar": False}),
 ]
 

@@ -71,13 +71,13 @@ def test_a_change_to_what_is_there_already_is_none():
 @pytest.mark.parametrize(
     ("name", "changes", "short"),
     [
-        ("memory/sgc_rss", {"completion": False}, "sgc_rss-completion_off"),
+        ("memory/sgc_rss", {"resolve": False}, "sgc_rss-resolve_off"),
         ("memory/hei_nw", {"replay_steps": 0}, "hei_nw-replay_steps_0"),
         ("memory/hei_nw", {"surprise": "none"}, "hei_nw-surprise_none"),
         ("memory/hei_nw", {"surprise": None}, "hei_nw-surprise_none"),
         ("memory/hei_nw", {"replay_steps": 50}, "hei_nw-replay_steps_50"),
         ("memory/hei_nw", {"threshold": 0.75, "k": 3}, "hei_nw-k_3-threshold_0.75"),
-        ("memory/sgc_rss", {"fast_track": False}, "sgc_rss-fast_track_off"),
+        ("memory/sgc_rss", {"hops": 2}, "sgc_rss-hops_2"),
         ("memory/smpd", {"astar": False}, "smpd-astar_off"),
         # How a question is put has its own words in the name of a folder.
         ("rag", {"max_new_tokens": 16}, "rag"),

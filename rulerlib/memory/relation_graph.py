@@ -1,14 +1,13 @@
-"""The relation graph (``sgc_rss``): facts as relations between names, and schemas that let them in.
+"""The relation graph (``sgc_rss``): facts as relations between names.
 
 A sentence is read by the wording of its language (`rulerlib.tasks.sentences`) and becomes an edge:
 who teaches whom, who was in which town on which day, which place lies north of another one. What is
-told again gives support to its edge. What fits the schemas that were learnt so far, of which kinds
-of things a relation links, is inserted at once; the rest must pass a gate, by how well it fits, how
-new it is, and its marks, or is parked as a text that only its words lead to.
+told again gives support to its edge. What cannot be read is parked as a text that only its words
+lead to.
 
 A question is read likewise, and followed through the graph relation by relation. Where two facts
-disagree, the rule decides that the question states. Where the graph lacks a link, it is looked for
-among the parked texts; a question that cannot be read recalls what lies around its names.
+disagree, the rule decides that the question states. A question that cannot be read recalls what
+lies around its names.
 
 >>> import tempfile
 >>> from rulerlib.languages import load
@@ -31,16 +30,13 @@ from typing import ClassVar, NamedTuple
 
 from rulerlib.errors import LARGEST
 from rulerlib.languages import Language
-from rulerlib.memory.relations import VISIT, Edge, Graph, Schemas, edge_of
+from rulerlib.memory.relations import VISIT, Edge, Graph, edge_of
 from rulerlib.memory.search import WordSearch
 from rulerlib.memory.system import Recalled, System, SystemSettings, Text
 from rulerlib.tasks.sentences import Reader, ReadQuestion, reader
 
-WEIGHTS = {"fit": 0.6, "novelty": 0.5, "rewarded": 0.3, "pinned": 0.5}
-"""What the gate adds up: how well a fact fits, how new it is, and its marks."""
-
-# The most trails of a search, parked texts that are read, and names of a question.
-_TRAILS, _READ, _NAMES = 1_000, 200, 100
+# The most trails of a search, and names of a question.
+_TRAILS, _NAMES = 1_000, 100
 
 # How often activation spreads, from how many names each time, over how many edges of each.
 _ROUNDS, _FRONT, _EDGES = 2, 30, 100
@@ -64,31 +60,15 @@ class Settings(SystemSettings):
         How many facts are recalled at most.
     hops
         How many relations a question is followed over at most.
-    fast_track, schema_threshold
-        Whether a fact is inserted without the gate that fits the schemas at least by the threshold,
-        0 to 1.
-    gate, gate_threshold
-        Whether what is not on the fast track must score at least the threshold to be inserted;
-        otherwise all that can be read is.
-    completion
-        Whether links that the graph lacks are looked for among the parked texts.
     resolve
         Whether the rule of a question decides between facts that disagree.
     """
 
     k: int = 5
     hops: int = 4
-    fast_track: bool = True
-    schema_threshold: float = 0.55
-    gate: bool = True
-    gate_threshold: float = 0.6
-    completion: bool = True
     resolve: bool = True
 
-    limits: ClassVar = {
-        "k": (1, LARGEST), "hops": (1, 100), "schema_threshold": (0, 1),
-        "gate_threshold": (0, sum(WEIGHTS.values())),
-    }  # fmt: skip
+    limits: ClassVar = {"k": (1, LARGEST), "hops": (1, 100)}
 
 
 class _Trail(NamedTuple):
@@ -100,7 +80,7 @@ class _Trail(NamedTuple):
 
 
 class RelationGraph(System):
-    """A graph of relations for each episode, and schemas that all of them share."""
+    """A graph of relations for each episode."""
 
     tables, kind = WordSearch.tables, Graph
 
@@ -115,39 +95,16 @@ class RelationGraph(System):
     # ------------------------------------------------------------ teaching
 
     def learn(self, episode: str, texts: Sequence[Text]) -> None:
-        """See `System`. The marks and the surprise of a text count at the gate."""
-        schemas, graph = Schemas(*(self.store.noted("") or ())), self.held(episode)
-        kept = [(self.store.add(episode, text), text) for text in texts]
-        parked = [pair for pair in kept if not self._learnt(graph, schemas, *pair)]
+        """See `System`."""
+        graph, parked = self.held(episode), list[tuple[int, Text]]()
+        for text in texts:
+            fact, told = self.store.add(episode, text), edge_of(self._reader.fact(text))
+            if told is None:
+                parked.append((fact, text))
+            else:
+                graph.insert(fact, told)
         self._words.add(episode, parked)
-        self.store.note("", schemas.data())
         self.store.note(episode, graph.data())
-
-    def _learnt(self, graph: Graph, schemas: Schemas, fact: int, text: Text) -> bool:
-        """Learn from a fact, and return whether it is an edge; otherwise it is parked."""
-        told = edge_of(self._reader.fact(text))
-        if told is None:
-            return False
-        subject, target = graph.had(told.subject), graph.had(told.object)
-        fit = schemas.fit(told.relation, subject, target)
-        new = (not subject) + (not target) + (f"{told.relation} of" not in subject)
-        # What is taught is learnt from, whatever becomes of it.
-        schemas.learn(told.relation, subject, target)
-        if graph.support(fact, told):
-            return True
-        passes = self._passes(text, fit, new / 3)
-        if passes:
-            graph.insert(fact, told)
-        return passes
-
-    def _passes(self, text: Text, fit: float, novelty: float) -> bool:
-        """Return whether a fact becomes an edge."""
-        settings = self.settings
-        if not settings.gate or (settings.fast_track and fit >= settings.schema_threshold):
-            return True
-        novelty = 1 - (1 - novelty) * (1 - (text.surprise or 0.0))
-        parts = {"fit": fit, "novelty": novelty, "rewarded": text.rewarded, "pinned": text.pinned}
-        return sum(WEIGHTS[name] * part for name, part in parts.items()) >= settings.gate_threshold
 
     # ------------------------------------------------------------ recalling
 
@@ -156,7 +113,7 @@ class RelationGraph(System):
         graph, query = self.held(episode), self._reader.question(question)
         facts, complete, names = list[int](), False, list[str]()
         if query and query.kind == "path":
-            facts, complete, names = self._follow(episode, graph, query)
+            facts, complete, names = self._follow(graph, query)
         elif query:
             facts = self._events(graph, query)
             complete = bool(facts)
@@ -182,32 +139,21 @@ class RelationGraph(System):
         alike = [text] if edge is None else self.store.of(edge.told)
         return tuple(sorted(other.number for other in alike))
 
-    def _follow(
-        self, episode: str, graph: Graph, query: ReadQuestion
-    ) -> tuple[list[int], bool, list[str]]:
+    def _follow(self, graph: Graph, query: ReadQuestion) -> tuple[list[int], bool, list[str]]:
         """Return the facts on the way that a question asks for, and whether it was gone to the end.
 
         Also returns the names that the search came to.
         """
-        most = min(len(query.path), self.settings.hops)
-        trails, done = [_Trail(query.values["start"])], list[_Trail]()
-        while trails:
-            further = list[_Trail]()
-            for trail in trails:
-                for walked in self._walk(graph, trail, query, most):
-                    missing = self._missing(episode, walked, query) if walked.gone < most else []
-                    further += missing
-                    done += [] if missing else [walked]
-            trails = further[:_TRAILS]
+        done = self._walk(graph, query)
         gone = max(trail.gone for trail in done)
         best = [trail for trail in done if trail.gone == gone]
         facts = [fact for trail in best for fact in trail.facts]
         return facts, gone == len(query.path), [trail.name for trail in best]
 
-    def _walk(self, graph: Graph, trail: _Trail, query: ReadQuestion, most: int) -> list[_Trail]:
-        """Return a trail as far as the graph leads over some relations, in all ways."""
-        ends, front = list[_Trail](), [trail]
-        for relation in query.path[trail.gone : most]:
+    def _walk(self, graph: Graph, query: ReadQuestion) -> list[_Trail]:
+        """Return how far the graph leads from the start of a question, in all ways."""
+        ends, front = list[_Trail](), [_Trail(query.values["start"])]
+        for relation in query.path[: self.settings.hops]:
             further = list[_Trail]()
             for before in front:
                 edges = self._holding(graph.leading.get((before.name, relation), ()), query.rule)
@@ -226,21 +172,6 @@ class RelationGraph(System):
         most = max((edge.rank for edge in edges if edge.note == rule), default=0)
         return [edge for edge in edges if edge.note != rule or edge.rank == most]
 
-    def _missing(self, episode: str, trail: _Trail, query: ReadQuestion) -> list[_Trail]:
-        """Return a trail with the link that the graph lacks, read from the parked texts."""
-        if not self.settings.completion:
-            return []
-        links: list[tuple[int, _Trail]] = []
-        parked = [hit.id for hit in self._words.search(episode, trail.name, _READ)]
-        for text in self.store.of(parked):
-            told = edge_of(self._reader.fact(text))
-            if told and told.ends[:2] == (trail.name, query.path[trail.gone]):
-                rank = told.rank if told.note == query.rule else 0
-                further = _Trail(told.object, trail.gone + 1, (*trail.facts, text.id))
-                links.append((rank, further))
-        most = max((rank for rank, _ in links), default=0)
-        return [trail for rank, trail in links if rank == most or not self.settings.resolve]
-
     def _events(self, graph: Graph, query: ReadQuestion) -> list[int]:
         """Return the facts of the events that have all of who, where and when that is asked."""
         day = self._reader.day(query.values.get("when", ""))
@@ -257,7 +188,7 @@ class RelationGraph(System):
 
     def _spread(self, graph: Graph, names: Sequence[str]) -> list[int]:
         """Return the facts of the edges around some names, those between most active ones first."""
-        starts = [name for name in dict.fromkeys(names) if name in graph.roles][:_NAMES]
+        starts = [name for name in dict.fromkeys(names) if name in graph.places][:_NAMES]
         active, front = dict.fromkeys(starts, 1.0), dict.fromkeys(starts, 1.0)
         edges = {
             id(edge): edge

@@ -1,4 +1,4 @@
-"""Relations: which edge a sentence tells, the graph that edges make, and the schemas of all graphs.
+"""Relations: which edge a sentence tells, and the graph that edges make.
 
 `rulerlib.memory.relation_graph` decides what becomes an edge, and follows questions.
 
@@ -9,14 +9,15 @@
 ('Corwin', 'home', 'Ely', '')
 >>> graph = Graph()
 >>> graph.insert(1, told)
->>> graph.support(2, told), graph.edges[0].told
-(True, [1, 2])
+>>> graph.insert(2, told)
+>>> graph.edges[0].told
+[1, 2]
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -25,13 +26,6 @@ from rulerlib.tasks.sentences import ReadFact
 
 VISIT = "visit"
 """The relation of an event, from a person to a town."""
-
-EVIDENCE = 2
-"""How many names must have had two roles together before these belong to one kind. One name alone
-may be a mistake."""
-
-# What is said for a name and a role of which nothing is known.
-_UNKNOWN = 0.5
 
 
 @dataclass
@@ -84,119 +78,36 @@ def edge_of(read: ReadFact | None) -> Edge | None:
     return Edge(values["from"], f"step {values['direction']}", values["to"])
 
 
-class Schemas:
-    """What kinds of things each relation leads from and to, learnt from what was taught.
-
-    Nobody says that Halwen is a person: that teachers live somewhere and own ships is learnt from
-    names that stand in several relations. A role is one end of a relation; roles that several names
-    had together belong to one kind, and a fact fits where its names have roles of the right kinds.
-
-    >>> schemas, had = Schemas(), {name: Counter() for name in ("Ada", "Bo", "Cy", "Di", "Ely")}
-    >>> for teacher in ("Ada", "Bo", "Cy"):
-    ...     schemas.learn("teacher", had["Di"], had[teacher])
-    ...     schemas.learn("home", had[teacher], had["Ely"])
-    >>> schemas.fit("home", had["Ada"], had["Ely"])
-    0.875
-    """
-
-    def __init__(self, taught: dict[str, int] | None = None, pairs: Sequence[Any] = ()) -> None:
-        self.taught = Counter(taught or {})
-        self.pairs = Counter({(one, other): names for one, other, names in pairs})
-        # The role that a role was joined to; those that stand alone are left out.
-        self._joined: dict[str, str] = {}
-        for pair, names in sorted(self.pairs.items()):
-            if names >= EVIDENCE:
-                self._join(*pair)
-
-    def data(self) -> tuple[dict[str, int], list[Any]]:
-        """Return all that was learnt as plain data."""
-        return self.taught, [(*pair, names) for pair, names in self.pairs.items()]
-
-    def fit(self, relation: str, subject: Counter[str], object: Counter[str]) -> float:  # noqa: A002
-        """Return how well a relation between two names fits, 0 to 1; 0.5: nothing is known.
-
-        Parameters
-        ----------
-        subject, object
-            How often the two names have had each role so far.
-        """
-        taught, fits = self.taught[relation], 0.0
-        for role, had in ((f"{relation} of", subject), (f"{relation} to", object)):
-            kinds = {self._kind(other) for other in had if other in self._joined}
-            if role in had or (role in self._joined and self._kind(role) in kinds):
-                fits += (taught + _UNKNOWN) / (taught + 1)
-            elif not kinds or role not in self._joined:
-                fits += _UNKNOWN
-            else:
-                fits += _UNKNOWN / (taught + 1)
-        return fits / 2
-
-    def learn(self, relation: str, subject: Counter[str], object: Counter[str]) -> None:  # noqa: A002
-        """Learn that a relation was taught of two names, and add its roles to theirs."""
-        self.taught[relation] += 1
-        for role, had in ((f"{relation} of", subject), (f"{relation} to", object)):
-            for other in had if role not in had else ():
-                pair = (role, other) if role < other else (other, role)
-                self.pairs[pair] += 1
-                if self.pairs[pair] == EVIDENCE:
-                    self._join(*pair)
-            had[role] += 1
-
-    def _kind(self, role: str) -> str:
-        while self._joined[role] != role:
-            role = self._joined[role]
-        return role
-
-    def _join(self, one: str, other: str) -> None:
-        for role in (one, other):
-            self._joined.setdefault(role, role)
-        # The smaller name stands for both, in whatever order they were learnt.
-        first, second = sorted((self._kind(one), self._kind(other)))
-        self._joined[second] = first
-
-
 class Graph:
-    """The graph of an episode, and what stands beside it.
+    """The graph of an episode.
 
     Attributes
     ----------
-    roles
-        How often each name had each role, in the order in which they were met.
     edges
         In the order in which they were inserted.
     """
 
-    def __init__(self, data: Any = None) -> None:
-        roles, edges = data or ({}, [])
-        self.roles = {name: Counter[str](had) for name, had in roles.items()}
-        self.edges = [Edge(*values) for values in edges]
+    def __init__(self, data: Iterable[Any] | None = None) -> None:
+        self.edges = [Edge(*values) for values in data or ()]
         self._by_ends = {edge.ends: edge for edge in self.edges}
 
-    def data(self) -> Any:
+    def data(self) -> list[list[Any]]:
         """Return all of it as plain data."""
-        return self.roles, [[*vars(edge).values()] for edge in self.edges]
+        return [[*vars(edge).values()] for edge in self.edges]
 
-    def had(self, name: str) -> Counter[str]:
-        """Return the roles that a name has had."""
-        return self.roles.setdefault(name, Counter())
-
-    def support(self, fact: int, told: Edge) -> bool:
-        """Return whether the edge of a fact is there already, which is then told once more."""
+    def insert(self, fact: int, told: Edge) -> None:
+        """Add the edge of a fact; one that is there already is told once more."""
         edge = self._by_ends.get(told.ends)
         if edge is None:
-            return False
+            told.told.append(fact)
+            self.edges.append(told)
+            self._by_ends[told.ends] = told
+            return
         edge.told.append(fact)
         # The best note counts: whoever tells it again later still says so.
         if told.note and (not edge.note or (told.note == edge.note and told.rank > edge.rank)):
             edge.note, edge.rank = told.note, told.rank
             edge.told.insert(0, edge.told.pop())
-        return True
-
-    def insert(self, fact: int, told: Edge) -> None:
-        """Add the edge of a fact."""
-        told.told.append(fact)
-        self.edges.append(told)
-        self._by_ends[told.ends] = told
 
     @cached_property
     def around(self) -> dict[str, list[Edge]]:
@@ -218,7 +129,8 @@ class Graph:
     @cached_property
     def places(self) -> dict[str, int]:
         """The place of each name, in the order in which they were met."""
-        return {name: place for place, name in enumerate(self.roles)}
+        names = (name for edge in self.edges for name in (edge.subject, edge.object))
+        return {name: place for place, name in enumerate(dict.fromkeys(names))}
 
     @cached_property
     def by_fact(self) -> dict[int, Edge]:

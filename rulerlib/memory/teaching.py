@@ -37,9 +37,6 @@ from rulerlib.tasks.episodes import Episode
 SEMANTIC = "semantic"
 """The folder, within that of a system, of the semantic store that was handed what was rehearsed."""
 
-# What was rehearsed is worth keeping, so no gate asks.
-_OPEN = {"gate": False, "fast_track": False}
-
 _CHILD = "from rulerlib.memory import teaching; teaching.child()"
 
 
@@ -182,7 +179,7 @@ def opened(job: Work) -> tuple[System, System | None]:
 
 
 def _graph(job: Work, folder: Path) -> System:
-    return presets.opened("sgc_rss", folder / SEMANTIC, job.pack, **_OPEN)
+    return presets.opened("sgc_rss", folder / SEMANTIC, job.pack)
 
 
 # ---------------------------------------------------------------- surprise

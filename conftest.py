@@ -49,18 +49,25 @@ LONG = {"test_training", "test_runs", "test_readme", "test_transformers_engine",
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Put notebooks and slow files first, so that no process is left alone at the end."""
+    """Put notebooks and slow files first, so that no process is left alone at the end.
+
+    Before all others goes what the site shows: building that, and reading it, takes longest.
+    """
     slow = {item.path for item in items if is_notebook(item) or item.get_closest_marker("slow")}
     items.sort(
-        key=lambda item: (item.path not in slow, not is_notebook(item), item.path.stem not in LONG)
-    )
+        key=lambda item: (
+            page_of(item.path) not in (SHOWN, *LOOK_AT), item.path not in slow,
+            not is_notebook(item), item.path.stem not in LONG,
+        )
+    )  # fmt: skip
 
 
-# Of these files the tests look at the execution of a notebook, as those do that name its page.
-LOOK_AT = {
-    f"tests/{name}": "notebooks/niah"
-    for name in ("test_book", "test_book_theme", "test_browser_model")
-}
+# Of these files the tests look at the site, and so at the execution of the notebook that it shows,
+# as those do that name its page.
+SHOWN = "notebooks/trace"
+LOOK_AT = dict.fromkeys(
+    (f"tests/{name}" for name in ("test_book", "test_book_theme", "test_browser_model")), SHOWN
+)
 
 
 @pytest.hookimpl(optionalhook=True)

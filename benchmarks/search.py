@@ -73,7 +73,7 @@ def needles(task: str, language: languages.Language, rng: random.Random) -> Text
 
 def common(task: str, language: languages.Language, rng: random.Random) -> Text:
     """Return a function that makes a numbered list of ten common words and others."""
-    words = frequent(language)
+    words = frequent(language, 100_000)
     head, tail, prefix = language.question("common_words", count=10)
 
     def make(count: int) -> str:

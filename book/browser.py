@@ -33,7 +33,7 @@ from typing import Any
 from book import vendor
 from book.needle_tasks import KINDS, TASKS, chains_of, pack
 from book.needle_words import HINTS, LOOKED, STARTING, TONGUES, UNABLE, WORDS, loads, translated
-from rulerlib import costs, errors, languages, models, plots, show, texts
+from rulerlib import errors, languages, models, plots, show, texts, tokens
 from rulerlib.analysis import depth_bin
 from rulerlib.errors import DataError
 from rulerlib.playground import ROWS, Playground, Setting
@@ -196,7 +196,7 @@ def about(play: Playground) -> dict[str, Any]:
             "prose": samples.maker.haystack.seam,
             "lines": chains_of(play, play.setting.language).maker.haystack.seam,
         },
-        "anchor": costs.ANCHOR,
+        "anchor": tokens.ANCHOR,
         "texts": text_rules(),
         "lengths": {**LENGTHS, "columns": COLUMNS, "breaks": [*BREAKS]},
         "rows": ROWS,

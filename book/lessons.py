@@ -15,7 +15,7 @@ from typing import Any
 
 import nbformat
 
-from rulerlib.plots.pictures import SVG
+from rulerlib.plots.base import SVG
 
 # What is called for the two lines on the run.
 SUMMARY = "show_run."

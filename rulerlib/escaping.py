@@ -91,9 +91,9 @@ def shortened(text: str) -> str:
     return text if left < SHORT_GAP else f"{text[:EDGE]}{gap(left)}{text[-EDGE:]}"
 
 
-def gap(count: int, what: str = "characters") -> str:
-    """Return the mark that stands where ``count`` characters, or other things, are left out."""
-    return f" [… {count:,} {what} …] "
+def gap(count: int) -> str:
+    """Return the mark that stands where ``count`` characters are left out."""
+    return f" [… {count:,} characters …] "
 
 
 def merged(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:

@@ -27,13 +27,12 @@ from functools import cached_property, lru_cache, partial
 from itertools import compress
 from typing import Protocol
 
-from rulerlib.costs import ANCHOR
 from rulerlib.errors import RulerError
 from rulerlib.haystack import Context, Draft, Filling
 from rulerlib.parts import Column, Part, Parts
 from rulerlib.prompts import Frame
 from rulerlib.samples import Sample
-from rulerlib.tokens import Tokenizer
+from rulerlib.tokens import ANCHOR, Tokenizer
 
 # Tokens that are taken beyond the room where prompts are tokenized whole: a token that crosses
 # the seam between two units makes their text shorter than the sum of their costs.

@@ -176,13 +176,13 @@ def _alone(path: Path) -> Iterator[bool]:
     What a killed process left behind is removed. A full disk is told in one sentence.
     """
     # Not at the top: most uses find the folder there, and need no lock.
-    from rulerlib.store import files, lock
+    from rulerlib.store import files
 
     with files.saving(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         try:
-            with lock.alone(path), files.saving(path):
+            with files.alone(path), files.saving(path):
                 for left in path.parent.glob(f".{path.name}-*"):
                     shutil.rmtree(left, ignore_errors=True)
                 yield not path.exists()

@@ -28,11 +28,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from rulerlib.costs import ANCHOR, costs
 from rulerlib.errors import DataError, is_number, require
 from rulerlib.parts import Column, Part
 from rulerlib.texts import sentences
-from rulerlib.tokens import Tokenizer
+from rulerlib.tokens import ANCHOR, Tokenizer, costs
 
 # So many tokens of joined units, or more where a prompt takes more, show whether sums are exact.
 CHECKED_TOKENS = 2**16

@@ -41,6 +41,9 @@ _ASKED = ("needle", "hop", "document")
 
 WANTED, SILENT = "Wanted:", "It said nothing."
 
+# So many facts of an episode are shown beside those that are needed.
+_FIRST_FACTS = 12
+
 
 def sample(record: Sample, context: int = 700) -> Html:
     """Return a prompt with its parts highlighted: what is asked for, distractors, right values.
@@ -249,20 +252,18 @@ def _marked(text: str, start: int, end: int, spans: Sequence[tuple[int, int, str
     return "".join([*pieces, markup(text[at:end])])
 
 
-def episode(taught: Episode, probe: Probe, most: int = 12, language: str = "") -> Html:
+def episode(taught: Episode, probe: Probe, language: str = "") -> Html:
     """Return what an episode teaches, with the facts that an answer needs marked, and a question.
 
     Parameters
     ----------
     probe
         One of its questions.
-    most
-        How many facts are shown beside the needed ones: the first.
     language
         The code of the language that a screen reader reads them in; "": that of the page.
     """
     boxed, lines = [], []
-    for text, needed in _facts(taught, probe, most):
+    for text, needed in _facts(taught, probe):
         line = f"<mark style='{MARKS['needle']}'>{markup(text)}</mark>" if needed else markup(text)
         boxed.append(line)
         lines.append(f"{text} ← needed" if needed else text)
@@ -276,12 +277,12 @@ def episode(taught: Episode, probe: Probe, most: int = 12, language: str = "") -
     )
 
 
-def _facts(taught: Episode, probe: Probe, most: int) -> Iterator[tuple[str, bool]]:
+def _facts(taught: Episode, probe: Probe) -> Iterator[tuple[str, bool]]:
     """Yield the texts of facts, and whether they are needed; gaps in the place of the others."""
     left = 0
     for fact in taught.facts:
         needed = fact.number in probe.needs
-        if fact.number < most or needed:
+        if fact.number < _FIRST_FACTS or needed:
             if left:
                 yield f"[… {left} facts …]", False
             yield fact.text, needed

@@ -31,8 +31,7 @@ TESTS = {
     "samples": ("samples", ""),
     "parts": ("parts", "its_own_parts without_a_context every_"),
     "store/cell": ("store", "written"),
-    "store/files": ("store", "differ_in short_and_safe"),
-    "store/lock": ("store_lock", "without_locks"),
+    "store/files": ("store store_lock", "differ_in short_and_safe without_locks"),
     "store/questions": ("store_questions", "killed_at second_writer"),
     "store/answers": ("store_answers", "two_processes"),
     "tokens": ("tokens", "budgets merges_across"),
@@ -78,13 +77,14 @@ def run(module: str, folder: Path) -> None:
     """Copy the project into a folder, and list the mutants of a module that its tests miss."""
     ignored = shutil.ignore_patterns(".*", "runs", "_build", "__pycache__", "*.egg-info")
     shutil.copytree(ROOT, folder, ignore=ignored)
-    name, left_out = TESTS[module]
+    names, left_out = TESTS[module]
+    files = [f"tests/test_{name}.py" for name in names.split()]
     options = ["-p", "no:cacheprovider"]
     if left_out:
         options += ["-k", " and ".join(f"not {each}" for each in left_out.split())]
     settings = SETTINGS.format(
         sources=json.dumps([f"rulerlib/{module}.py"]),
-        tests=json.dumps([f"tests/test_{name}.py"]),
+        tests=json.dumps(files),
         options=json.dumps(options),
     )
     more = PROFILE + IMPORTED.get(module, "")
@@ -92,10 +92,10 @@ def run(module: str, folder: Path) -> None:
         with (folder / file).open("a", encoding="utf-8") as opened:
             opened.write(added)
     # What a test says itself goes before any profile.
-    file = folder / f"tests/test_{name}.py"
-    text = file.read_text(encoding="utf-8")
-    text = re.sub(r"max_examples=\d+", f"max_examples={EXAMPLES}", text)
-    file.write_text(text, encoding="utf-8")
+    for file in map(folder.joinpath, files):
+        text = file.read_text(encoding="utf-8")
+        text = re.sub(r"max_examples=\d+", f"max_examples={EXAMPLES}", text)
+        file.write_text(text, encoding="utf-8")
     # Reading the plug-ins of pytest takes longer than most tests.
     shared = os.environ.get("RULERLIB_TEST_DATA", str(ROOT.parent / "shared" / "data"))
     env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "RULERLIB_TEST_DATA": shared}

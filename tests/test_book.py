@@ -371,8 +371,11 @@ def test_pages_are_light_and_can_be_read_without_seeing(site):
 
 
 @pytest.mark.slow
-def test_the_executed_page_shows_results_and_the_others_say_they_have_none(site):
+def test_the_executed_page_shows_results_and_the_others_say_they_have_none(site, pytestconfig):
     page = parsed(site / f"{EXECUTED}.html")
+    # The same process has executed it, so that it is not done twice.
+    plugins = pytestconfig.pluginmanager.get_plugins()
+    assert [plugin.SHOWN for plugin in plugins if hasattr(plugin, "SHOWN")] == [EXECUTED]
     figures = page.select("article .cell_output img")
     assert len(figures) >= 3
     assert all(re.search(r"\d", figure["alt"]) for figure in figures), "they describe themselves"

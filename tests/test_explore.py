@@ -19,7 +19,7 @@ from rulerlib.analysis.tables import BY
 from rulerlib.errors import BusyError, DataError, ParameterError
 from rulerlib.explore import __main__, answers, site
 from rulerlib.intervals import wilson
-from rulerlib.store.lock import alone
+from rulerlib.store.files import alone
 
 pytest.importorskip("pandas")
 

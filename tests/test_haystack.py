@@ -11,12 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import make_tokenizer
-from rulerlib import costs, haystack
-from rulerlib.costs import costs_of
+from rulerlib import haystack, tokens
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.haystack import DEPTHS, Filling, Haystack, Pool, Sized
 from rulerlib.languages import load
-from rulerlib.tokens import Tokenizer, Words
+from rulerlib.tokens import Tokenizer, Words, costs_of
 
 
 def test_the_depths_are_those_of_ruler():
@@ -125,8 +124,8 @@ def test_long_texts_cost_what_their_words_do(monkeypatch, kind, seam):
         for _ in range(300)
     ]  # fmt: skip
     whole = costs_of(texts, seam, tokenizer)
-    costs._counted.cache_clear()
-    monkeypatch.setattr(costs, "LONG", 1000)
+    tokens._counted.cache_clear()
+    monkeypatch.setattr(tokens, "LONG", 1000)
     counted = []
     monkeypatch.setattr(tokenizer, "counts", lambda texts: counted.extend(texts) or [
         len(spans) for spans in tokenizer.spans(texts)])  # fmt: skip

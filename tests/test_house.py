@@ -14,10 +14,10 @@ from conftest import ROOT, python
 LIBRARY = ROOT / "rulerlib"
 
 # Lines of code, without docstrings, comments and empty lines; and all lines of the tests.
-MOST_CODE, MOST_TESTS, MOST_OF_A_FILE = 23_429, 32_966, 450
+MOST_CODE, MOST_TESTS, MOST_OF_A_FILE = 23_314, 32_851, 450
 
 # Modules of ours that an import brings.
-MOST_MODULES = {"rulerlib.dataset": 25, "rulerlib.runs": 40}
+MOST_MODULES = {"rulerlib.dataset": 22, "rulerlib.runs": 36}
 
 # What every family, memory and engine has.
 COMMON = {"Knobs", "Settings", "Engine"}

@@ -16,7 +16,7 @@ pytest.importorskip("sphinx_book_theme", reason="the site needs rulerlib[book]")
 yaml = pytest.importorskip("yaml")
 
 from book import execute, lessons  # noqa: E402
-from rulerlib.plots.pictures import SVG  # noqa: E402
+from rulerlib.plots.base import SVG  # noqa: E402
 
 v4 = nbformat.v4
 

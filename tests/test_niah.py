@@ -15,7 +15,7 @@ import pytest
 from helpers_sharing import check_sharing, contexts
 from helpers_tasks import planned
 
-from rulerlib import costs, languages
+from rulerlib import languages, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
@@ -332,10 +332,10 @@ def test_what_cannot_share_is_one_sentence(task, knobs, queries, said, words):
 def test_what_was_made_before_changes_no_byte(task, words, monkeypatch):
     """Lengths share their distractors, and haystacks what their units cost."""
 
-    def made(*lengths, kept=costs.KEPT):
-        monkeypatch.setattr(costs, "KEPT", kept)
+    def made(*lengths, kept=tokens.KEPT):
+        monkeypatch.setattr(tokens, "KEPT", kept)
         niah.distractors.cache_clear()
-        costs._counted.cache_clear()
+        tokens._counted.cache_clear()
         return {size: Dataset(task, size, "en", words, 3)[1].to_line() for size in lengths}
 
     alone = made(1100) | made(3000)

@@ -22,7 +22,7 @@ matplotlib.use("agg")
 from matplotlib.colors import to_rgb  # noqa: E402
 
 from rulerlib import analysis, plots, tasks  # noqa: E402
-from rulerlib.plots import pictures  # noqa: E402
+from rulerlib.plots import base  # noqa: E402
 from rulerlib.plots.cells import LOOKS  # noqa: E402
 from rulerlib.samples import Prediction  # noqa: E402
 from rulerlib.tasks.mistakes import KINDS  # noqa: E402
@@ -315,7 +315,7 @@ def test_a_notebook_stores_the_words_beside_the_picture():
     width, height = figure.get_size_inches() * figure.dpi
     size = {"width": round(width), "height": round(height)}
     assert picture.metadata["image/png"] == {"alt": figure.alt, **size}
-    assert picture.data[pictures.SVG] == pictures.svg(figure)
+    assert picture.data[base.SVG] == base.svg(figure)
     assert "image/svg+xml" not in picture.data, "Jupyter would show it, without its words"
     assert picture.data["image/png"][:4] == b"\x89PNG"
     # The sixteenth byte begins the width in pixels, four bytes long.
@@ -360,7 +360,7 @@ def test_drawing_without_matplotlib_says_what_to_install(tmp_path):
 
 def test_a_picture_is_the_same_bytes_each_time_and_says_what_it_is():
     table = analysis.by_depth(scores(["a<b"]))
-    first, second = (pictures.svg(plots.heatmap(table)) for _ in range(2))
+    first, second = (base.svg(plots.heatmap(table)) for _ in range(2))
     assert first == second
     root = ElementTree.fromstring(first)
     assert root.get("class") == "ruler-figure"
@@ -374,7 +374,7 @@ def test_on_a_dark_page_ink_is_light_and_letters_on_colours_stay():
     figure = plots.heatmap(analysis.by_depth(scores()))
     inks = {to_rgb(text.get_color()) for axes in panels(figure) for text in axes.texts}
     assert inks <= {to_rgb("#010101"), to_rgb("#fefefe")}
-    picture = pictures.svg(figure)
+    picture = base.svg(figure)
     paper = re.search(r'id="patch_1">\s*<path[^>]*style="([^"]*)"', picture)[1]
     dark = dict(re.findall(r'\[style\*="([^"]*)"\] { \w+: (#\w+)', picture))
     assert dark[paper] == "#121212"

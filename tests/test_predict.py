@@ -30,7 +30,7 @@ from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.store import questions
 from rulerlib.store.answers import read_predictions
-from rulerlib.store.lock import holder
+from rulerlib.store.files import holder
 
 COUNT = 24
 
@@ -157,37 +157,24 @@ ENGINES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("how", "ended"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)]
+)
 @pytest.mark.parametrize("kind", ENGINES)
-def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, kind):
-    """Before each single opening, cutting, renaming and removing of a file, in turn."""
+def test_stopped_at_every_step_it_ends_with_the_same_bytes(tmp_path, kind, how, ended):
+    """Before each opening, cutting, renaming and removing of a file, by a kill or by Ctrl-C."""
     make = ENGINES[kind]
     dataset = write_dataset(tmp_path / "data", some_samples(6))
     whole = predict(dataset, make(), tmp_path / "whole.jsonl").read_bytes()
-    again = make()
-    for step, output, code in shot_at_every_step(make, dataset, tmp_path):
-        predict(dataset, again, output)
+    for step, output, code in shot_at_every_step(make, dataset, tmp_path, how):
+        assert code in (0, ended)
+        assert how == signal.SIGKILL or holder(output) is None, step
+        predict(dataset, make(), output)
         assert output.read_bytes() == whole, step
         # An empty lock may stay behind a run that was killed after its last record.
         beside = {path.name for path in output.parent.iterdir()} - {".shot.jsonl.lock"}
         assert beside == {"shot.jsonl", "shot.settings.json"}
-        assert code in (0, -signal.SIGKILL)
     # Each record is a step; the lock, the settings and, out of order, the ordering are more.
-    assert step > 12
-
-
-@pytest.mark.parametrize("kind", ENGINES)
-def test_interrupted_at_every_step_it_goes_on(tmp_path, kind):
-    """Ctrl-C: KeyboardInterrupt before each step; the lock is given back."""
-    make = ENGINES[kind]
-    dataset = write_dataset(tmp_path / "data", some_samples(6))
-    whole = predict(dataset, make(), tmp_path / "whole.jsonl").read_bytes()
-    for step, output, code in shot_at_every_step(make, dataset, tmp_path, signal.SIGINT):
-        assert code in (0, 130)
-        assert holder(output) is None, step
-        predict(dataset, make(), output)
-        assert output.read_bytes() == whole, step
-        beside = {path.name for path in output.parent.iterdir()} - {".shot.jsonl.lock"}
-        assert beside == {"shot.jsonl", "shot.settings.json"}
     assert step > 12
 
 
@@ -276,50 +263,38 @@ def thinking_run(tmp_path, said, format=THINKS, model=None, **changed):  # noqa:
     return model, read_predictions(predict(dataset, model, tmp_path / "pred.jsonl", format))
 
 
+class Begun(Chatty):
+    """Its template begins the thinking."""
+
+    def render(self, messages, **variables):
+        return super().render(messages) + "<think>"
+
+
 @pytest.mark.parametrize(
-    ("said", "pred", "thinking", "cut_off"),
+    ("template", "said", "pred", "thinking", "cut_off"),
     [
-        (("<think>Is it 7?</think>\n\nIt is 8.", 9, True), "It is 8.", "Is it 7?", None),
-        (("<think>Is it 7?</think>\n\nIt is", 9, False), "It is", "Is it 7?", "answer"),
-        (("<think>Is it 7? Is it", 9, False), "", "Is it 7? Is it", "thinking"),
-        (("It is 8.", 9, True), "It is 8.", None, None),
-        (("It is", 9, False), "It is", None, "answer"),
-        # A server that tells them apart.
-        (("It is 8.", 9, True, -1, 0, 0, "Is it 7?"), "It is 8.", "Is it 7?", None),
-        (("", 9, False, -1, 0, 0, "Is it 7?"), "", "Is it 7?", "thinking"),
+        (Chatty, ("<think>Is it 7?</think>\n\nIt is 8.", 9, True), "It is 8.", "Is it 7?", None),
+        (Chatty, ("<think>Is it 7?</think>\n\nIt is", 9, False), "It is", "Is it 7?", "answer"),
+        (Chatty, ("<think>Is it 7? Is it", 9, False), "", "Is it 7? Is it", "thinking"),
+        (Chatty, ("It is 8.", 9, True), "It is 8.", None, None),
+        (Chatty, ("It is", 9, False), "It is", None, "answer"),
+        (Begun, ("Is it 7?</think>It is 8.", 9, True), "It is 8.", "Is it 7?", None),
+        (Begun, ("Is it 7?", 9, False), "", "Is it 7?", "thinking"),
+        # What a server has told apart is all that the template has begun.
+        *((template, (said, 9, done, -1, 0, 0, "Is it 7?"), said, "Is it 7?", cut_off)
+          for template in (Chatty, Begun)
+          for said, done, cut_off in (("It is 8.", True, None), ("", False, "thinking"))),
+        (Begun, ("It is", 9, False, -1, 0, 0, "Is it 7?"), "It is", "Is it 7?", "answer"),
     ],
-)
-def test_thinking_is_kept_and_not_scored(tmp_path, said, pred, thinking, cut_off):
-    _, records = thinking_run(tmp_path, said)
-    for record in records:
+)  # fmt: skip
+def test_thinking_is_kept_and_not_scored(tmp_path, template, said, pred, thinking, cut_off):
+    model = Thinker(said)
+    model.tokenizer = template()
+    for record in thinking_run(tmp_path, None, model=model)[1]:
         assert record.pred == pred
         assert record.others.get("thinking") == thinking
         assert record.others["cut_off"] == cut_off
         assert record.others["tokens_generated"] == 9
-
-
-@pytest.mark.parametrize(
-    ("said", "pred", "thinking", "cut_off"),
-    [
-        (("Is it 7?</think>It is 8.", 9, True), "It is 8.", "Is it 7?", None),
-        (("Is it 7?", 9, False), "", "Is it 7?", "thinking"),
-        # What a server has told apart is all that the template has begun.
-        (("It is 8.", 9, True, -1, 0, 0, "Is it 7?"), "It is 8.", "Is it 7?", None),
-        (("It is", 9, False, -1, 0, 0, "Is it 7?"), "It is", "Is it 7?", "answer"),
-        (("", 9, False, -1, 0, 0, "Is it 7?"), "", "Is it 7?", "thinking"),
-    ],
-)
-def test_thinking_that_the_template_has_begun(tmp_path, said, pred, thinking, cut_off):
-    class Begun(Chatty):
-        def render(self, messages, **variables):
-            return super().render(messages) + "<think>"
-
-    model = Thinker(said)
-    model.tokenizer = Begun()
-    for record in thinking_run(tmp_path, None, model=model)[1]:
-        assert record.pred == pred
-        assert record.others["thinking"] == thinking
-        assert record.others["cut_off"] == cut_off
 
 
 def test_thinking_has_its_own_room_and_is_asked_for(tmp_path):

@@ -14,8 +14,8 @@ import sys
 import pytest
 
 from rulerlib.errors import BusyError, ParameterError
-from rulerlib.store import lock
-from rulerlib.store.lock import alone
+from rulerlib.store import files
+from rulerlib.store.files import alone
 
 HOLDER = """
 import fcntl, os, sys
@@ -85,7 +85,7 @@ def test_another_process_is_named(path, beside):
 @pytest.mark.parametrize("said", ["", "{", '{"process": 17}'])
 def test_another_process_may_not_have_said_yet_who_it_is(path, beside, said, monkeypatch):
     pauses = []
-    monkeypatch.setattr(lock.time, "sleep", pauses.append)
+    monkeypatch.setattr(files.time, "sleep", pauses.append)
     with (
         held_elsewhere(beside, said),
         pytest.raises(BusyError, match="written by another process:"),
@@ -97,7 +97,7 @@ def test_another_process_may_not_have_said_yet_who_it_is(path, beside, said, mon
 
 def test_a_lock_that_was_removed_before_it_was_taken_is_none(path, beside, monkeypatch):
     """Who held it before removes the file after we opened it: what we took has no name then."""
-    whole, tries = lock._try, []
+    whole, tries = files._try, []
 
     def late(descriptor, named):
         tries.append(named)
@@ -109,7 +109,7 @@ def test_a_lock_that_was_removed_before_it_was_taken_is_none(path, beside, monke
             beside.touch()
         return whole(descriptor, named)
 
-    monkeypatch.setattr(lock, "_try", late)
+    monkeypatch.setattr(files, "_try", late)
     descriptors = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
     with alone(path):
         assert len(tries) == 3
@@ -127,9 +127,9 @@ def test_an_interrupt_while_it_is_taken_gives_it_back(path, beside, monkeypatch)
         patched.setattr(os.path, "samestat", interrupted)
         with pytest.raises(KeyboardInterrupt), alone(path):
             pass
-    assert lock.holder(path) is None
+    assert files.holder(path) is None
     with alone(path):
-        assert lock.holder(path) == f"process {os.getpid()}, this one"
+        assert files.holder(path) == f"process {os.getpid()}, this one"
 
 
 def test_a_disk_without_locks_is_named(path, beside, monkeypatch):

@@ -35,7 +35,7 @@ from rulerlib.escaping import visible
 from rulerlib.explore import answers, cells
 from rulerlib.samples import Prediction
 from rulerlib.store import files
-from rulerlib.store.lock import alone
+from rulerlib.store.files import alone
 from rulerlib.submit import check
 from rulerlib.submit.folder import Submission, read
 

@@ -31,7 +31,7 @@ from rulerlib.memory.system import System, Text
 from rulerlib.memory.work import Work
 from rulerlib.models import Likelihood, Model
 from rulerlib.store import files, questions
-from rulerlib.store.lock import alone
+from rulerlib.store.files import alone
 from rulerlib.tasks.episodes import Episode
 
 SEMANTIC = "semantic"

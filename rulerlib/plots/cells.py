@@ -11,7 +11,6 @@ import pandas as pd
 from rulerlib.analysis.labels import base as task_of
 from rulerlib.analysis.tables import thousands
 from rulerlib.plots import base
-from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
 from rulerlib.tasks import TASKS
 from rulerlib.tasks.mistakes import KINDS
 from rulerlib.wording import listed, percent, ranked, said_count
@@ -79,7 +78,7 @@ def heatmap(table: pd.DataFrame, title: str | None = None) -> base.Figure:
             # Inks that a dark page leaves as they are.
             white = _ink(shades(cell["found"])) == "white"
             axes.text(*at, f"{cell['n']}", ha="center", va="center", fontsize=8,
-                      color=WHITE_ON_COLOUR if white else INK_ON_COLOUR)  # fmt: skip
+                      color=base.WHITE_ON_COLOUR if white else base.INK_ON_COLOUR)  # fmt: skip
         axes.set_xticks(range(len(lengths)), [thousands(length) for length in lengths])
         axes.set_yticks(range(len(depths)), [f"{depth:.0f}" for depth in depths])
         axes.set_xlabel("length (tokens)")

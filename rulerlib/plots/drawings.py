@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from rulerlib import languages
 from rulerlib.errors import require
 from rulerlib.plots import base
-from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
 from rulerlib.samples import Sample
-from rulerlib.tasks import spatial, taught
-from rulerlib.tasks.spatial import DIRECTIONS, Cell
 from rulerlib.wording import said_count
+
+if TYPE_CHECKING:
+    from rulerlib.tasks.spatial import Cell, Steps
 
 
 def places(sample: Sample, title: str | None = None) -> base.Figure:
@@ -29,12 +30,16 @@ def places(sample: Sample, title: str | None = None) -> base.Figure:
     -----
     A line is a way that can be walked in both directions; the arrows are one right way.
     """
+    # Here, so that other figures bring no memories along.
+    from rulerlib.tasks import spatial, taught
+
     base.pyplot()
     of_family = {"start", "goal", "town"} <= sample.facts.keys()
     require(of_family, "sample", sample.task, "a sample of the family spatial")
     language, about = languages.load(sample.language), sample.facts
     steps = spatial.observed(taught.facts_of(sample), language)
-    vectors = dict(zip(spatial.letters(language).values(), DIRECTIONS.values(), strict=True))
+    letters, moves = spatial.letters(language).values(), spatial.DIRECTIONS.values()
+    vectors = dict(zip(letters, moves, strict=True))
     start, goal = about["start"], about["goal"]
     cells = _cells(steps, start, vectors)
     route = about.get("moves") or spatial.routes(steps, start, goal)[0]
@@ -49,10 +54,10 @@ def places(sample: Sample, title: str | None = None) -> base.Figure:
         axes.annotate("", cells[there], cells[here], arrowprops=arrow, zorder=2)
     for place, cell in cells.items():
         is_end = place in (start, goal)
-        box = {"boxstyle": "round", "facecolor": base.ASKED if is_end else WHITE_ON_COLOUR}
+        box = {"boxstyle": "round", "facecolor": base.ASKED if is_end else base.WHITE_ON_COLOUR}
         words = place.replace(" ", "\n", place.count(" ") > 1)
         axes.text(*cell, words, ha="center", va="center", fontsize=7.5, bbox=box, zorder=3,
-                  color=INK_ON_COLOUR, weight="bold" if is_end else "normal")  # fmt: skip
+                  color=base.INK_ON_COLOUR, weight="bold" if is_end else "normal")  # fmt: skip
     axes.margins(0.15)
     axes.set_axis_off()
     straight = sum(abs(a - b) for a, b in zip(cells[start], cells[goal], strict=True))
@@ -68,7 +73,7 @@ def places(sample: Sample, title: str | None = None) -> base.Figure:
     return base.done(figure, places, says, title, axes)
 
 
-def _cells(steps: spatial.Steps, start: str, vectors: Mapping[str, Cell]) -> dict[str, Cell]:
+def _cells(steps: Steps, start: str, vectors: Mapping[str, Cell]) -> dict[str, Cell]:
     """Return where each place lies, in steps to the right and up from a start."""
     cells, edge = {start: (0, 0)}, [start]
     for place in edge:

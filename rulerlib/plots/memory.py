@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis.memory import FATES, ORACLE
 from rulerlib.errors import require
 from rulerlib.plots import base
 from rulerlib.plots.curves import ALONE, FALLING, course
@@ -23,7 +22,10 @@ LOOKS = {
     "no room in the prompt": ("#F0E442", ".."),
     "not recalled": ("#999999", "xx"),
 }
-"""A colour and a hatch for each fate, the same in every figure."""
+"""A colour and a hatch for each of `rulerlib.analysis.memory.FATES`, in their order."""
+
+# As in that module, which would bring all memories along.
+ORACLE = "oracle"
 
 # Lines at what can be had for nothing, and at the ceiling: their dashes and their words.
 _FLOORS = ("constant", "chance")
@@ -197,7 +199,7 @@ def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     figure, drawn = _panels(rows, names)
     for axes, suite, part in drawn:
         shares = part.pivot_table(index="name", columns="fate", values="share")
-        base.stacked(axes, shares.reindex(index=names, columns=list(FATES)), LOOKS, across=True)
+        base.stacked(axes, shares.reindex(index=names, columns=list(LOOKS)), LOOKS, across=True)
         axes.set_title(suite, fontsize=9)
         axes.set_xlim(0, 1)
     _below(figure, [axes for axes, *_ in drawn], "share of the questions")

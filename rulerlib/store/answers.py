@@ -30,7 +30,7 @@ from typing import Any
 from rulerlib.errors import LARGEST, DataError, shortened
 from rulerlib.samples import Prediction, question, read_object, read_placed
 from rulerlib.store import files, questions
-from rulerlib.store.lock import alone
+from rulerlib.store.files import alone
 from rulerlib.tasks import outside
 
 PLAN = "sequential"

@@ -19,7 +19,7 @@ from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample, read, read_object
 from rulerlib.store import files
 from rulerlib.store.cell import Cell
-from rulerlib.store.lock import alone
+from rulerlib.store.files import alone
 
 METADATA = "metadata.json"
 

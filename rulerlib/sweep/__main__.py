@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from rulerlib import commands
 from rulerlib.errors import ParameterError, RulerError, one_of
-from rulerlib.store import lock
+from rulerlib.store import files
 from rulerlib.sweep import run, servers
 from rulerlib.sweep.cells import disk_needed, outline
 from rulerlib.sweep.collect import collect
@@ -86,7 +86,7 @@ def _serve(given: argparse.Namespace) -> int:
     def needed() -> bool | None:
         if all(sweep.is_done(cell) for job in jobs for cell in job.cells):
             return None
-        return any(lock.holder(sweep.mark(job)) for job in jobs)
+        return any(files.holder(sweep.mark(job)) for job in jobs)
 
     log = sweep.folder / "logs" / f"server-{given.model}.log"
     servers.serve(server.command, sweep.address(given.model), log, server.wait_minutes, needed)

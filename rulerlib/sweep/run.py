@@ -30,7 +30,7 @@ from rulerlib.errors import (
 from rulerlib.metering import Meter, Metered, added
 from rulerlib.progress import Progress
 from rulerlib.store import files
-from rulerlib.store.lock import alone
+from rulerlib.store.files import alone
 from rulerlib.sweep import servers
 from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.sweep import Job, Sweep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rulerlib.store import lock
+from rulerlib.store import files
 from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.run import failure
 from rulerlib.sweep.sweep import Sweep
@@ -59,7 +59,7 @@ def status(sweep: Sweep) -> Status:
     """Return the state of every cell of a sweep, as it stands on disk now."""
     now = Status()
     for job in sweep.jobs:
-        running = lock.holder(sweep.mark(job))
+        running = files.holder(sweep.mark(job))
         if running:
             now.running.append(f"{job.name} is running: {running}")
         for cell in job.cells:

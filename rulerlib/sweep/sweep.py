@@ -34,7 +34,7 @@ import rulerlib
 from rulerlib import samples
 from rulerlib.errors import DataError
 from rulerlib.store import files
-from rulerlib.store.lock import alone
+from rulerlib.store.files import alone
 from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.models import Resources
 from rulerlib.sweep.plan import Plan

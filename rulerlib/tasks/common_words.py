@@ -27,7 +27,7 @@ import random
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from operator import add
@@ -64,9 +64,6 @@ CHUNK = 2048
 
 # Letters of a word.
 SHORTEST, LONGEST = 3, 14
-
-# Words asked of wordfreq: more than any language has.
-EVERY = 10**7
 
 
 class Repeats(NamedTuple):
@@ -203,11 +200,11 @@ class NumberedList(Maker):
     def haystack(self) -> Pool:
         """All words there are, counted once: enough for the smallest list and its example."""
         if self.knobs.words == "text":
-            words = proper(re.findall(r"\w+", " ".join(self._texts)))
+            words = tuple(proper(re.findall(r"\w+", " ".join(self._texts))))
         else:
             _, uncommon = self.knobs.frequencies(HEAVY)
             top = max(TOP, self.budget.length // (LEAST_ENTRY * uncommon))
-            words = frequent(self.language)[:top]
+            words = frequent(self.language, top)
         needed = sum(self._sizes(HEAVY))
         allowed_values = (
             f"a source of at least {needed} different words of {SHORTEST} to {LONGEST}"
@@ -383,26 +380,29 @@ class NumberedList(Maker):
         return Sized(make, largest(cost, room, len(more)), " ")
 
 
-def proper(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the words that the list may hold in lower case, each once, in their order.
+def proper(words: Iterable[str]) -> Iterator[str]:
+    """Yield the words that the list may hold in lower case, each once, in their order.
 
-    >>> proper(["house", "House", "cat's", "of", "b12", "ant"])
-    ('house', 'ant')
+    >>> [*proper(["house", "House", "cat's", "of", "b12", "ant"])]
+    ['house', 'ant']
     """
-    lowered = dict.fromkeys(word.lower() for word in words)
-    return tuple(word for word in lowered if word.isalpha() and SHORTEST <= len(word) <= LONGEST)
+    seen = set[str]()
+    for word in map(str.lower, words):
+        if word.isalpha() and SHORTEST <= len(word) <= LONGEST and word not in seen:
+            seen.add(word)
+            yield word
 
 
 @cache
-def frequent(language: Language) -> tuple[str, ...]:
-    """Return all words of a language that `wordfreq` knows, the most frequent first.
+def frequent(language: Language, most: int) -> tuple[str, ...]:
+    """Return the most frequent words of a language that `wordfreq` knows, ``most`` of them or all.
 
     Words in another script than the pack's noise are left out (the English list has Greek ones),
     and so are the words that the pack calls foreign: wordfreq counts texts such as subtitles and
     tweets, where English words stand among Danish ones.
 
     >>> from rulerlib.languages import load
-    >>> frequent(load("da"))[:5]
+    >>> frequent(load("da"), 5)
     ('det', 'til', 'jeg', 'har', 'for')
     """
     wordfreq = packages.load("wordfreq", "words", "Making a list of common words")
@@ -410,13 +410,16 @@ def frequent(language: Language) -> tuple[str, ...]:
     there = language.code in wordfreq.available_languages()
     require(there, "words", "wordfreq", f"'text', as wordfreq has no {language.code}")
     # Its data are frozen (version 3.1 is the last), so the same words come every time.
-    every = wordfreq.top_n_list(language.code, EVERY)
-    words = [word for word in proper(every) if word not in language.foreign]
     scripts = {_script(letter) for letter in language.noise if letter.isalpha()}
-    strange = {letter for letter in set("".join(words)) if _script(letter) not in scripts}
-    return tuple(word for word in words if strange.isdisjoint(word))
+    words = (
+        word
+        for word in proper(wordfreq.iter_wordlist(language.code))
+        if word not in language.foreign and scripts.issuperset(map(_script, word))
+    )
+    return tuple(itertools.islice(words, most))
 
 
+@cache
 def _script(letter: str) -> str:
     """Return the script of a letter, ``"LATIN"`` or ``"GREEK"``: the first word of its name."""
     return unicodedata.name(letter, "").partition(" ")[0]

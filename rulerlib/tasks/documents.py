@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from functools import cache, cached_property, lru_cache
 from operator import add
 
-from rulerlib.costs import ANCHOR, costs_of
 from rulerlib.filling import Budget
 from rulerlib.haystack import Context, Filling
 from rulerlib.sources.chronicle import Chronicle
 from rulerlib.sources.encyclopedia import World
 from rulerlib.sources.source import Rows
-from rulerlib.tokens import Tokenizer
+from rulerlib.tokens import ANCHOR, Tokenizer, costs_of
 
 # Documents whose length tells how long one is.
 LOOKED_AT = 64

@@ -45,7 +45,6 @@ from operator import add, sub
 from statistics import fmean
 
 from rulerlib import languages
-from rulerlib.costs import costs
 from rulerlib.errors import flag, one_of, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Needle, depths_of, largest
@@ -55,7 +54,7 @@ from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, fresh, knob
-from rulerlib.tokens import Tokenizer
+from rulerlib.tokens import Tokenizer, costs
 
 OPERATIONS = ("bfs", "parents")
 

@@ -82,7 +82,7 @@ def _wording(path: Path) -> dict[str, Any]:
     return tables
 
 
-def admit(name: str, parameter: str = "tasks") -> list[str]:
+def admit(name: str) -> list[str]:
     """Return the names of the tasks of a family from outside, which are then among all others.
 
     Raises
@@ -92,10 +92,10 @@ def admit(name: str, parameter: str = "tasks") -> list[str]:
     DataError
         If the file of its wording is damaged.
     """
-    family: Any = doors.outside(parameter, name, _WANTED)
+    family: Any = doors.outside("tasks", name, _WANTED)
 
     def check(holds: object, what: str) -> None:
-        require(holds, parameter, name, f"{_WANTED}{what}")
+        require(holds, "tasks", name, f"{_WANTED}{what}")
 
     check(isinstance(family, Family), f", not {type(family).__name__}")
     check(isinstance(family.name, str) and _NAME.fullmatch(family.name), " with a short name")

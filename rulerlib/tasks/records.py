@@ -40,7 +40,6 @@ from statistics import fmean
 from typing import Any
 
 from rulerlib import languages
-from rulerlib.costs import costs
 from rulerlib.errors import is_number, one_of, require, whole_number
 from rulerlib.filling import Shared, Take
 from rulerlib.haystack import Draft, Filling, Sized, largest
@@ -51,7 +50,7 @@ from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
-from rulerlib.tokens import Tokenizer
+from rulerlib.tokens import Tokenizer, costs
 
 WAYS = {
     "count": ("count",), "label": ("most", "least", "compare"),

@@ -61,6 +61,15 @@ BREAKS = range(LENGTHS["least"], LENGTHS["most"] + 1, 500)
 # The haystacks of the playground that the page offers.
 HAYSTACKS = ("essay", "text")
 
+# What may be done to the cache of a prompt, as cache.js reads it.
+BITS = {"32": "32 bits", "8": "8 bits", "4": "4 bits"}
+SHARES = (25, 50, 75, 90)
+DROPPED = {
+    "": "nothing",
+    **{f"oldest-{share}": f"the oldest {share} %" for share in SHARES},
+    **{f"least-{share}": f"the least attended {share} %" for share in SHARES},
+}
+
 # The shades of a cell of the heatmap, from nothing found to all.
 SHADES = 11
 
@@ -349,6 +358,8 @@ def form() -> Iterator[str]:
     kinds = {name: shown for name, (_, _, shown) in KINDS.items()}
     yield select("kind", "Key and value", kinds, "words")
     yield select("haystack", LABELS["haystack"], haystacks, setting.haystack)
+    yield select("bits", "Cache in", BITS, "32")
+    yield select("drop", "Dropped from the cache", DROPPED, "")
     yield select("tongue", "Controls speak", TONGUES, "en")
     yield "</div>"
     yield '<details data-part="own">'

@@ -384,6 +384,75 @@ def test_where_it_looked_is_the_mean_attention_that_transformers_computes(browse
             torch.testing.assert_close(own, expected, rtol=1e-3, atol=2e-5)
 
 
+BROKEN = [
+    {"bits": "8"}, {"bits": "4"}, {"drop": "oldest-50"}, {"drop": "least-50"},
+    {"bits": "4", "drop": "least-75"},
+]  # fmt: skip
+
+
+def rounded(tensor, bits):
+    """llama.cpp's q8_0 and q4_0, without the rounding of their scales."""
+    blocks = tensor.reshape(*tensor.shape[:-1], -1, 32)
+    if bits == 8:
+        scale = blocks.abs().amax(-1, keepdim=True) / 127
+        scaled = blocks * (1 / scale)
+        whole = scaled.sign() * (scaled.abs() + 0.5).floor()
+    else:
+        scale = blocks.gather(-1, blocks.abs().argmax(-1, keepdim=True)) / -8
+        whole = (blocks * (1 / scale) + 8.5).trunc().clamp(max=15) - 8
+    return (whole * scale).reshape(tensor.shape)
+
+
+def test_a_cache_breaks_on_the_page_as_it_does_in_transformers(browser, worker, play):
+    question = asked("keys", language="en", length=500, depth=50, index=3)
+    page = browser.new_page()
+    page.goto(worker)
+    replies = ask_worker(page, worker, "ask", [{**on_the_page(question), **one} for one in BROKEN])
+    page.close()
+    ids = play.model.tokenizer.encode(prompt_of(play, question)[1], special=False)
+    count = len(ids) - 1
+    gone = {}
+
+    def attention(module, query, key, value, mask, scaling, **_):
+        scores = query @ key.transpose(2, 3) * scaling + mask[..., : key.shape[2]]
+        scores[..., :count].masked_fill_(gone[module.layer_idx][None, :, None], -torch.inf)
+        return (scores.softmax(-1) @ value).transpose(1, 2).contiguous(), None
+
+    transformers.AttentionInterface.register("broken", attention)
+    transformers.AttentionMaskInterface.register("broken", transformers.masking_utils.eager_mask)
+    for one, reply in zip(BROKEN, replies["replies"], strict=True):
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            browsers.LILLE, attn_implementation="eager", dtype=torch.float32
+        )
+        kind, _, share = one.get("drop", "oldest-0").partition("-")
+        dropped = count - int(count * (1 - int(share) / 100))
+        with torch.no_grad():
+            read = model(torch.tensor([ids[:-1]]), output_attentions=True)
+            for number, layer in enumerate(read.past_key_values.layers):
+                got = read.attentions[number][0].double().sum(1)
+                mean = got / torch.arange(count, 0, -1)
+                order = mean.argsort(stable=True)[:, :dropped]
+                if kind == "oldest":
+                    order = torch.arange(4, 4 + dropped).expand(len(mean), -1)
+                gone[number] = torch.zeros_like(mean, dtype=bool).scatter_(1, order, True)
+                if bits := int(one.get("bits", 0)):
+                    layer.keys, layer.values = (
+                        rounded(tensor, bits) for tensor in (layer.keys, layer.values)
+                    )
+            model.set_attn_implementation("broken")
+            said = model.generate(
+                torch.tensor([ids]), past_key_values=read.past_key_values, do_sample=False,
+                max_new_tokens=len(reply["ids"]),
+            )  # fmt: skip
+        assert said[0, len(ids) :].tolist() == reply["ids"]
+        left = 1 - torch.stack([*gone.values()]).double().mean((0, 1))
+        own = torch.tensor([reply["left"][str(at)] for at in range(count)])
+        # Two tokens of nearly the same attention may change places.
+        assert (own - left).abs().sum() < 1
+    # Rounded to 8 bits nothing is lost, and with a quarter of the tokens in 4 bits the value is.
+    assert [reply["found"] for reply in replies["replies"]][::4] == [1, 0]
+
+
 def test_without_javascript_the_page_says_what_it_would_do(browser, address):
     context = browser.new_context(java_script_enabled=False)
     context.set_default_timeout(PATIENCE)

@@ -181,6 +181,20 @@ def test_it_finds_where_the_model_breaks(reader):
     assert ["4 of 4" in row for row in cells.values()] == [True] * (len(cells) - 1) + [False]
 
 
+def test_a_needle_is_lost_from_a_cache_and_found_in_the_whole_one(reader):
+    reader.press("Ask the model")
+    expect(reader.answer).to_contain_text("Right. (at depth 50 %")
+    dropped = reader.page.get_by_label("Dropped from the cache")
+    dropped.select_option("oldest-75")
+    reader.press("Ask the model")
+    expect(reader.answer).to_contain_text("Dropped from the cache: the oldest 75 %")
+    expect(reader.answer).to_contain_text("Wrong")
+    expect(reader.answer).to_contain_text("Of the needle, 0 % is left in the cache.")
+    assert "drop=oldest-75" in reader.page.url
+    dropped.select_option("")
+    assert reader.cells()["1,000"].count("1 of 1") == 1
+
+
 def test_an_answer_is_kept_to_compare_with(reader):
     compare = reader.button("Compare")
     expect(compare).to_have_attribute("aria-disabled", "true")

@@ -13,18 +13,29 @@ export function shares({ took }, chosen) {
   return took[0].map((_, at) => took.reduce((sum, one) => sum + one[at], 0) / took.length);
 }
 
-// How much of it went to which part of the prompt: [part, share], the most first.
-export function byPart({ prompt, starts }, weights) {
-  const sums = new Map();
+// The part of the prompt that each token stands in.
+function partOf({ prompt, starts }) {
   let row = 0;
   let end = prompt.rows[0].text.length;
-  weights.forEach((share, token) => {
-    while (starts[token] >= end && row < prompt.rows.length - 1) end += prompt.rows[++row].text.length;
+  return starts.slice(0, -1).map((start, token) => {
+    while (start >= end && row < prompt.rows.length - 1) end += prompt.rows[++row].text.length;
     // The beginning of the text is where a head rests that finds nothing.
-    const part = token === 0 ? "beginning" : prompt.rows[row].part;
-    sums.set(part, (sums.get(part) ?? 0) + share);
+    return token === 0 ? "beginning" : prompt.rows[row].part;
   });
+}
+
+// How much of it went to which part of the prompt: [part, share], the most first.
+export function byPart(said, weights) {
+  const sums = new Map();
+  partOf(said).forEach((part, token) => sums.set(part, (sums.get(part) ?? 0) + weights[token]));
   return [...sums].sort(([, one], [, other]) => other - one);
+}
+
+// How much of the needles is left in a cache that is not whole: the mean of their tokens.
+export function leftOfNeedles(said) {
+  const parts = partOf(said);
+  const left = [...said.left].filter((_, token) => parts[token] === "needle");
+  return left.reduce((sum, share) => sum + share, 0) / left.length;
 }
 
 // How high the bars of a strip are, from 0 to 1: one for each place of the context. The first token

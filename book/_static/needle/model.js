@@ -4,6 +4,8 @@
 // halves of float32 ones. Everything lies in one memory that kernel.wat's `dots` works on, and
 // the rest is plain JavaScript on views of it. Greedy decoding, one prompt at a time.
 
+import { compress, isWhole } from "./cache.js";
+
 // Tokens that are read together. In between, a worker hears whether it should stop.
 const CHUNK = 128;
 
@@ -78,20 +80,34 @@ export class Model {
     this.values = place(kept);
     this.turns = turns(config.rope_theta ?? config.rope_parameters.rope_theta, this.size,
                        this.longest);
+    // For each token of each head: whether its key and value are dropped, and the attention that
+    // it got; null while the cache is whole.
+    this.gone = this.got = null;
     this.ids = [];
   }
 
   // The answer to a prompt, as tokens. What the prompt has in common with the one before is not
   // read again. Generates {done, of} while it reads, so that whoever asks can stop. Beside each
-  // token stands what it took from where: the attention over the prompt.
-  *answer(prompt, room) {
+  // token stands what it took from where: the attention over the prompt. Of a cache that is not
+  // whole, `left` says how much of each token is left when the last one is read.
+  *answer(prompt, room, cache) {
+    const whole = isWhole(cache);
     let kept = 0;
     // The last token is read anew in any case: its logits are wanted.
-    while (kept < prompt.length - 1 && this.ids[kept] === prompt[kept]) kept++;
+    while (whole && kept < prompt.length - 1 && this.ids[kept] === prompt[kept]) kept++;
     this.ids.length = kept;
-    for (let start = kept; start < prompt.length; start += CHUNK) {
-      this.forward(prompt.slice(start, start + CHUNK));
-      yield { done: Math.min(start + CHUNK, prompt.length), of: prompt.length };
+    const rows = this.layers * this.heads * this.longest;
+    this.gone = whole ? null : new Uint8Array(rows);
+    this.got = whole ? null : new Float64Array(rows);
+    const read = whole ? prompt.length : prompt.length - 1;
+    for (let start = kept; start < read; start += CHUNK) {
+      this.forward(prompt.slice(start, Math.min(start + CHUNK, read)));
+      yield { done: this.ids.length, of: prompt.length };
+    }
+    let left = null;
+    if (!whole) {
+      left = compress(this, cache);
+      this.forward(prompt.slice(read));
     }
     const [said, took] = [[], []];
     let finished = false;
@@ -102,7 +118,9 @@ export class Model {
       finished = this.ends.includes(next);
       if (said.length < room && !finished) this.forward([next]);
     }
-    return { said, took, finished, kept };
+    // What was dropped or rounded is of no use to the next prompt.
+    if (!whole) this.ids.length = 0;
+    return { said, took, finished, kept, left };
   }
 
   // Read some more tokens, 128 at most; afterwards `next` says which one follows.
@@ -176,12 +194,31 @@ export class Model {
       }
       this.dots(within(q, head * size), hidden, count, within(keys, kept), size, seen, size,
                 scores, longest);
+      if (this.gone) this.leave(layer * heads + head, count, start);
       for (let i = 0; i < count; i++) softmax(scores.view, i * longest, start + i + 1, seen);
+      if (this.got) this.pay(layer * heads + head, count, start);
       for (let j = 0; j < start + count; j++) {
         this.looked[j] += scores.view[(count - 1) * longest + j] / (heads * this.layers);
       }
       this.dots(scores, longest, count, within(values, kept), longest, size, seen,
                 within(mixed, head * size), hidden);
+    }
+  }
+
+  // Nothing looks at what a head has dropped.
+  leave(row, count, start) {
+    for (let j = 0; j < start; j++) {
+      if (!this.gone[row * this.longest + j]) continue;
+      for (let i = 0; i < count; i++) this.scores.view[i * this.longest + j] = -Infinity;
+    }
+  }
+
+  // Sum up the attention that each token gets in a head.
+  pay(row, count, start) {
+    for (let i = 0; i < count; i++) {
+      for (let j = 0; j <= start + i; j++) {
+        this.got[row * this.longest + j] += this.scores.view[i * this.longest + j];
+      }
     }
   }
 

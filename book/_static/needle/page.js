@@ -6,7 +6,7 @@
 
 import { element } from "./element.js";
 import { heatmap } from "./heatmap.js";
-import { byPart, mark, shares, strip, unmark } from "./looked.js";
+import { byPart, leftOfNeedles, mark, shares, strip, unmark } from "./looked.js";
 import { picture } from "./picture.js";
 import { fill } from "./text.js";
 import { speak } from "./tongue.js";
@@ -107,7 +107,8 @@ let prompt = null;
 let beginning;
 
 const OWN = ["needle", "question", "prefix", "text"];
-const FIELDS = ["language", "task", "kind", "haystack", ...OWN];
+const CACHE = ["bits", "drop"];
+const FIELDS = ["language", "task", "kind", "haystack", ...CACHE, ...OWN];
 const NUMBERS = ["length", "depth"];
 
 // What is not read of a task does not make another setting.
@@ -427,6 +428,10 @@ function show(what) {
 const label = (name, setting) =>
   [...control(name).options].find(({ value }) => value === setting[name]).textContent;
 
+// What was done to the cache, in words; nothing where it is whole.
+const cached = (setting) => CACHE.filter((name) => setting[name] !== beginning[name])
+  .map((name) => `, ${control(name).labels[0].textContent}: ${label(name, setting)}`).join("");
+
 const grade = ({ found, of, ending }) =>
   found < of ? "bad" : ending === "repeats" ? "fair" : "good";
 
@@ -437,14 +442,15 @@ const verdict = ({ verdict, ending, found, of }) =>
 function told(said) {
   const { setting, seconds, text, read, kept, prompt } = said;
   const before = kept ? say("kept", { kept: counted(kept) }) : "";
-  const about = `${whereabouts(setting)}, ${page.model}, ${seconds.toLocaleString(tongue(),
+  const about = `${whereabouts(setting)}${cached(setting)}, ${page.model}, ${seconds.toLocaleString(tongue(),
     { minimumFractionDigits: 1, maximumFractionDigits: 1 })} s`;
   return [
     element("div", [element("b", verdict(said)), ` (${about})`]),
     element("div", text.trim() ? element("span", `“${text.trim()}”`, { lang: setting.language })
                                : element("i", page.silent), { class: "said" }),
     element("div", `${page.wanted} ${prompt.outputs.join(", ")}`),
-    element("div", say("read", { read: counted(read), before }), { class: "small" }),
+    element("div", say("read", { read: counted(read), before }) + (said.left ? ` ${say("left",
+      { share: Math.round(100 * leftOfNeedles(said)) })}` : ""), { class: "small" }),
   ];
 }
 
@@ -527,7 +533,7 @@ function drawn() {
     })));
   return {
     title: named.map((name) => label(name, now)).join(" · "),
-    about: `${page.model}, ${whereabouts(now)}`,
+    about: `${page.model}, ${whereabouts(now)}${cached(now)}`,
     runs: prompt ? spent(prompt) : [],
     colours: page.colours,
     weights: said && shares(said, null),

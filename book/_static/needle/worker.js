@@ -4,6 +4,7 @@
 // question report their {id, progress} before it. The kinds are the keys of `kinds` below.
 
 import { Tokenizer } from "../vendor/@huggingface/tokenizers/dist/tokenizers.min.mjs";
+import { cacheOf } from "./cache.js";
 import { Model } from "./model.js";
 import { Prompts } from "./prompt.js";
 
@@ -117,7 +118,8 @@ const kinds = {
   // {setting, tongue} -> {prompt, text, verdict, found, ending, ids, read, kept, seconds}; null where
   // stopped. `found` is how many of the values that are asked for the answer has. And
   // where it looked: `pieces`, the answer's tokens as texts; `starts`, where each token of the
-  // prompt begins; `took`, for each piece its attention over the prompt's tokens.
+  // prompt begins; `took`, for each piece its attention over the prompt's tokens; and `left`, how
+  // much of each token is left in a cache that is not whole.
   ask: async ({ setting, tongue = "en" }, report) => {
     stopped = false;
     const composer = await prompts(setting.language, tongue);
@@ -130,7 +132,7 @@ const kinds = {
     if (read.length + prompt.generate !== prompt.length) {
       throw new Error(`counted ${prompt.length}, but there are ${read.length + prompt.generate}`);
     }
-    const steps = llama.answer(read, prompt.generate);
+    const steps = llama.answer(read, prompt.generate, cacheOf(setting));
     let step = steps.next();
     while (!step.done) {
       report(step.value);
@@ -138,7 +140,7 @@ const kinds = {
       if (stopped) return null;
       step = steps.next();
     }
-    const { said, took, finished, kept } = step.value;
+    const { said, took, finished, kept, left } = step.value;
     const text = words.decode(said, { skip_special_tokens: true });
     const seconds = (performance.now() - begin) / 1000;
     const { outputs, others } = prompt;
@@ -147,7 +149,7 @@ const kinds = {
       prompt, text, found: texts.found(text, outputs),
       verdict: texts.verdict(text, outputs, others),
       ending: texts.ending(text, [...outputs, ...others], finished),
-      ids: said, read: read.length, kept, seconds, took,
+      ids: said, read: read.length, kept, seconds, took, left,
       pieces: said.map((id) => words.decode([id], { skip_special_tokens: true })),
       starts: starts(words, prompt.fed, special),
     };

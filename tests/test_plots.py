@@ -133,7 +133,7 @@ def test_many_tasks_share_panels_by_kind():
     """Thirteen lines with their bands in one panel are a knot, and only eight differ in colour."""
     names = list(tasks.TASKS)
     figure = plots.curves(analysis.accuracy(scores(names, count=30)), title="all", trained=1000)
-    drawn = [[text.get_text().split()[0] for text in axes.get_legend().get_texts()]
+    drawn = [[text.get_text().split(" (n")[0].split(", ")[-1] for text in axes.get_legend().get_texts()]
              for axes in figure.axes if axes.get_legend()]  # fmt: skip
     assert sorted(name for names in drawn for name in names) == sorted(names)
     assert max(map(len, drawn)) <= 8
@@ -262,7 +262,7 @@ def test_errors_are_as_high_as_the_error_rate():
     figure = plots.errors(table, title="t")
     shown = [axes for axes in figure.axes if axes.get_title()]
     for axes in shown:
-        part = analysis.of_measure(found[found["task"] == axes.get_title()])
+        part = analysis.of_measure(found[found["task"] == axes.get_title().splitlines()[-1]])
         for place, length in enumerate((512, 1024)):
             bars = [
                 bar for bar in axes.patches if round(bar.get_x() + bar.get_width() / 2) == place

@@ -17,9 +17,10 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from rulerlib import tasks, texts
+from rulerlib import languages, tasks, texts
 from rulerlib.models import READS
 from rulerlib.store.cell import Cell
 
@@ -42,6 +43,8 @@ _SHORT = {
     ("chat", True): "chat", ("chat", False): "plain",
     ("answer_prefix", "user"): "prefix in the question", ("answer_prefix", "none"): "no prefix",
 }  # fmt: skip
+
+_IN_WORDS = languages.read_toml(Path(tasks.__file__).with_name("names.toml"), "tasks in words")
 
 # Longer values are known by their hash.
 _LONGEST = 32
@@ -115,6 +118,15 @@ def base(label: str) -> str:
     'vt'
     """
     return label.partition("+")[0]
+
+
+def in_words(label: str) -> str:
+    """Return what a task asks for in a few words; of other knobs or other tasks, the label.
+
+    >>> in_words("vt"), in_words("vt+num_hops=8")
+    ('a chain of variables', 'vt+num_hops=8')
+    """
+    return str(_IN_WORDS.get(label, label))
 
 
 def knobs(about: Mapping[str, Any]) -> dict[str, Any]:

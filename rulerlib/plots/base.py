@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from rulerlib import packages
+from rulerlib.analysis.labels import in_words
 from rulerlib.analysis.tables import thousands
 from rulerlib.errors import require
 from rulerlib.escaping import markup
@@ -121,9 +122,10 @@ def task_panels(
     # Three side by side can still be read on a page.
     figure, drawn = panels(len(tasks), 3, label, size, room)
     for axes, name in zip(drawn, tasks, strict=True):
+        words = [in_words(name)] if in_words(name) != name else []
         # The knobs of a task would reach into the next panel.
         lines = textwrap.wrap(name.replace("+", " +"), int(_LETTERS * size[0] / 2))
-        axes.set_title("\n".join(lines).replace(" +", "+"), fontsize=10)
+        axes.set_title("\n".join(words + lines).replace(" +", "+"), fontsize=10)
     return figure, list(zip(drawn, tasks.values(), strict=True))
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from rulerlib.analysis.labels import in_words
 from rulerlib.analysis.tables import thousands
 from rulerlib.plots import base
 from rulerlib.wording import have, listed, percent, ranked, said_setting
@@ -62,7 +63,7 @@ def curves(
     label = f"{base.measured(table)} (95 % interval)"
     figure, panels = base.panels(len(groups), 2, label, size)
     for axes, names in zip(panels, groups, strict=True):
-        parts = {name: tasks[name] for name in names}
+        parts = {", ".join(dict.fromkeys([in_words(name), name])): tasks[name] for name in names}
         base.lines(axes, parts, "mean", 1, table["length"], trained)
     base.legends(figure, panels)
     alone = panels[0] if len(panels) == 1 else None

@@ -128,16 +128,14 @@ class Drawing:
 def protocol() -> Drawing:
     """Draw the two processes and what passes between them."""
     drawing = Drawing(
-        "protocol", 265, "Teach, replay, test",
+        "protocol", 265, "Teach, test",
         "Two processes, one after the other. The first teaches the facts of an episode, which a"
-        " store on disk keeps, and opens the store anew to rehearse. The second opens the store, is"
+        " store on disk keeps. The second opens the store, is"
         " given the question alone, recalls texts, and puts these and the question into the prompt"
         " of the reader, which answers. Only the store passes from one process to the next. Right"
         " answers are seen by the scoring alone.",
     )  # fmt: skip
-    for x, words in (
-        (10, "*teach\na process"), (205, "*replay\nopened anew"), (400, "*test\na process"),
-    ):  # fmt: skip
+    for x, words in ((10, "*teach\na process"), (400, "*test\na process")):
         drawing.box(x, 62, 130, 62, words)
     drawing.text(75, 16, "facts, in order", accent="one")
     drawing.arrow((75, 28), (75, 60), accent="one")
@@ -145,8 +143,6 @@ def protocol() -> Drawing:
     drawing.arrow((465, 28), (465, 60), accent="two")
     drawing.store(190, 178, 160, 66, "store.sqlite\non disk")
     drawing.arrow((75, 126), (75, 212), (188, 212), accent="one")
-    drawing.arrow((255, 176), (255, 126))
-    drawing.arrow((285, 126), (285, 176))
     drawing.arrow((352, 212), (440, 212), (440, 126), accent="one")
     drawing.arrow((532, 93), (582, 93))
     drawing.text(557, 80, "prompt", 12)
@@ -283,8 +279,8 @@ def smpd() -> Drawing:
         "smpd", 300, "The spatial map, smpd",
         "Left: walks are told step by step. Middle: each place that was named is a point of a"
         " graph, and each step that was told an edge; where nobody walked there is none. Right: a"
-        " question names a start and a goal, and A* finds the shortest way over the edges: one"
-        " step north, three steps east. The plan is put into the prompt as a text.",
+        " question names a start and a goal, and a search finds the shortest way over the edges:"
+        " one step north, three steps east. The plan is put into the prompt as a text.",
     )  # fmt: skip
     drawing.text(100, 16, "*teaching", 14)
     drawing.box(10, 40, 190, 48, "“Corwin went north from\nthe mill to the well.”", accent="one")
@@ -313,7 +309,7 @@ def smpd() -> Drawing:
     drawing.text(600, 16, "*recall", 14)
     drawing.box(490, 40, 220, 48, "“How do I get from the mill\nto the harbour?”", accent="two")
     drawing.arrow((600, 90), (600, 124))
-    drawing.box(490, 126, 220, 40, "A* over the edges")
+    drawing.box(490, 126, 220, 40, "a search over the edges")
     drawing.arrow((600, 168), (600, 202))
     drawing.box(490, 204, 220, 62, "“The shortest way from the\nmill to the harbour is NEEE,\n"
                 "4 steps.”", accent="two")  # fmt: skip

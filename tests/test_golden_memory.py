@@ -37,10 +37,8 @@ CHANGES: list[tuple[str, str, dict[str, Any]]] = [
     ("rag", "episodic", {"words": False}),
     ("rag", "episodic_cross", {"vectors": False, "k": 3}),
     ("memory/hei_nw", "episodic_multi", {"gate": False, "surprise": "none"}),
-    ("memory/hei_nw", "semantic", {"replay_steps": 0, "gate": False}),
-    ("memory/hei_nw", "semantic", {"replay_steps": 80, "replay_consolidate": 1}),
-    ("memory/sgc_rss", "semantic", {"hops": 1, "resolve": False}),
-    ("memory/smpd", "spatial", {"astar": False}),
+    ("memory/hei_nw", "semantic", {"gate": False}),
+    ("memory/sgc_rss", "semantic", {"k": 2}),
 ]
 
 

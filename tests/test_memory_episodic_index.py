@@ -1,4 +1,4 @@
-"""The episodic index: what passes its gate, what its keys find, what is rehearsed.
+"""The episodic index: what passes its gate, what its keys find.
 
 How well a fact fits a cue is reckoned again here, slowly and without tables.
 """
@@ -21,7 +21,6 @@ from rulerlib.memory.episodic_index import (
     Settings,
     _Novelty,
     activity,
-    chances,
     winners,
 )
 from rulerlib.memory.suites import Recipe
@@ -154,26 +153,3 @@ def test_novelty_is_the_distance_to_the_nearest(had: list[set[int]], asked: set[
     ]
     wanted = 1 - max(cosines, default=0) if asked else 1
     assert novelty.of(np.array(sorted(asked)[:64], int)) == pytest.approx(wanted)
-
-
-def test_rehearsals_are_shared_as_the_mix_says(make) -> None:
-    said = [Text("It rains.", number, pinned=number == 3) for number in range(16)]
-    index, other = make(gate=False), make(gate=False)
-    index.teach("a", said)
-    index.replay(1_000, seed=1)
-    times = [trace[1] for trace in index.held("a").values()]
-    assert sum(times) == 1_000
-    assert times[3] == max(times) > 400
-    # Half of what recent facts get goes to the latest eighth.
-    assert sum(times[14:]) > 200 > sum(times[:2])
-    handed = index.consolidate(other, times[3])
-    assert (handed, kept(other, "a")) == (1, [3])
-
-
-@given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=30))
-def test_chances_of_rehearsal_add_up(salience: list[float]) -> None:
-    shares = chances(salience)
-    assert sum(shares) == pytest.approx(1)
-    for at, share in enumerate(shares[1:]):
-        # Of two that are equally salient the later one is likelier.
-        assert salience[at] != salience[at + 1] or share > shares[at] > 0

@@ -60,7 +60,7 @@ def test_the_wording_is_that_of_the_language(code):
 
 
 def test_a_change_to_what_is_there_already_is_none():
-    preset = load("memory/hei_nw", {"gate": True, "k": 5, "surprise": "reader", "replay_steps": 20})
+    preset = load("memory/hei_nw", {"gate": True, "k": 5, "surprise": "reader"})
     assert preset == load("memory/hei_nw")
     assert preset.changes == {}
     # To Python True is 1.
@@ -71,14 +71,9 @@ def test_a_change_to_what_is_there_already_is_none():
 @pytest.mark.parametrize(
     ("name", "changes", "short"),
     [
-        ("memory/sgc_rss", {"resolve": False}, "sgc_rss-resolve_off"),
-        ("memory/hei_nw", {"replay_steps": 0}, "hei_nw-replay_steps_0"),
         ("memory/hei_nw", {"surprise": "none"}, "hei_nw-surprise_none"),
         ("memory/hei_nw", {"surprise": None}, "hei_nw-surprise_none"),
-        ("memory/hei_nw", {"replay_steps": 50}, "hei_nw-replay_steps_50"),
         ("memory/hei_nw", {"threshold": 0.75, "k": 3}, "hei_nw-k_3-threshold_0.75"),
-        ("memory/sgc_rss", {"hops": 2}, "sgc_rss-hops_2"),
-        ("memory/smpd", {"astar": False}, "smpd-astar_off"),
         # How a question is put has its own words in the name of a folder.
         ("rag", {"max_new_tokens": 16}, "rag"),
     ],
@@ -99,10 +94,8 @@ def test_a_change_is_read_off_the_name(name, changes, short):
     [
         ("memory/hei_nw", {"gat": False}, r"'gat', but must be .*did you mean 'gate'"),
         ("core", {"k": 3}, r"setting of core is 'k', but must be one of use_chat_template"),
-        ("rag", {"replay_steps": 3}, r"setting of rag is 'replay_steps'"),
         ("memory/hei_nw", {"k": 0}, r"k is 0, but must be a whole number, at least 1"),
         ("memory/hei_nw", {"surprise": "me"}, r"surprise is 'me', but must be one of reader, none"),
-        ("memory/hei_nw", {"replay_steps": "5"}, r"replay_steps is '5', but must be a whole"),
         ("rag", {"use_chat_template": False}, r"system_prompt is .*no chat template is in use"),
         ("rag", {"max_new_tokens": True}, r"max_new_tokens is True, but must be a whole number"),
         ("rag", {"system_prompt": " "}, r"system_prompt is ' ', but must be a text, or None"),
@@ -136,9 +129,6 @@ def test_a_file_of_ones_own(tmp_path):
         ("system: none\nsettings: {k: 2}", r"settings is {'k': 2}, but must be left out"),
         ("system: rag\nsettings: 5", r"settings is 5, but must be a dictionary"),
         ("system: none\nsurprise: reader", r"surprise is 'reader', but must be 'none', because"),
-        ("system: rag\nreplay: {steps: 5}", r"replay is .*None, because rag has no replay step"),
-        ("system: hei_nw\nreplay: {consolidate: 1}", r"replay is .*such as {steps: 20}"),
-        ("system: hei_nw\nreplay: {step: 1}", r"replay is 'step'.*did you mean 'steps'"),
         ("system: rag\nmax_new_tokens: many", r"max_new_tokens is 'many'"),
         ("[1, 2]", r"mine\.yaml: not a list of settings"),
         ("", r"mine\.yaml: not a list of settings"),

@@ -65,26 +65,6 @@ def texts(graph: RelationGraph, question: str, episode: str = "a") -> list[str]:
     return [recalled.text for recalled in graph.recall(episode, question)]
 
 
-def numbers(graph: RelationGraph, item: Item) -> list[tuple[int, ...]]:
-    """Return the numbers of what is recalled for each question of an item."""
-    return [
-        tuple(number for one in graph.recall(item.episode.id, probe.text) for number in one.numbers)
-        for probe in item.episode.probes
-    ]
-
-
-def share(graph: RelationGraph, made: tuple[Item, ...]) -> float:
-    """Teach items, and return which share of the needed facts is recalled."""
-    for item in made:
-        graph.teach(item.episode.id, texts_of(item.episode))
-    shares = []
-    for item in made:
-        for probe, found in zip(item.episode.probes, numbers(graph, item), strict=True):
-            if probe.needs:
-                shares.append(len(set(found) & set(probe.needs)) / len(probe.needs))
-    return sum(shares) / len(shares)
-
-
 def held(graph: RelationGraph, episode: str = "a") -> Graph:
     return Graph(graph.store.noted(episode))
 
@@ -101,7 +81,7 @@ def test_chains_are_followed(fresh, code: str, knobs: dict) -> None:
         assert [each.numbers for each in found] == [(number,) for number in probe.needs]
         assert [each.text for each in found] == [fact.text for fact in item.episode.needed(probe)]
         assert [each.score for each in found] == sorted((e.score for e in found), reverse=True)
-    assert graph.counts == {"requests": 15, "hits": 15, "followed": 15}
+    assert graph.counts == {"requests": 15, "hits": 15}
 
 
 def test_ways_without_number(fresh) -> None:
@@ -120,7 +100,6 @@ def test_what_cannot_be_read_is_parked(fresh) -> None:
     teach(graph, "Ada teaches Bo.", odd)
     assert len(held(graph).edges) == 1
     assert odd in texts(graph, "Who teaches York?")
-    assert graph.counts["followed"] == 0
 
 
 def test_told_again(fresh) -> None:
@@ -132,14 +111,3 @@ def test_told_again(fresh) -> None:
     rule = languages.load("en").section("semantic")["notes"]["date_rule"]
     (found,) = graph.recall("a", f"{rule} Where does Corwin live?")
     assert (found.text, found.numbers) == (notes[1], (0, 1, 2))
-
-
-def test_ablations_of_recall_show(fresh) -> None:
-    made = items("semantic", size=20, **DATED)
-    assert share(fresh(), made) == 1
-    # Both ways are gone where nobody decides, so that there is no room for all.
-    assert share(fresh(resolve=False), made) < 0.9
-    graph = fresh(hops=2)
-    assert share(graph, made) < 1
-    assert graph.counts["followed"] == 0
-    assert share(fresh(k=1), made) == 0.25

@@ -73,27 +73,6 @@ def test_facts_are_read_back(code: str, suite: str, knobs: dict, kinds: set[str]
 
 
 @pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("suite", ["episodic", "episodic_cross"])
-def test_questions_about_events_are_read_back(code: str, suite: str) -> None:
-    """What a question names is what the fact that it needs says."""
-    kinds = set()
-    for item in items(suite, code, 20, 7):
-        for probe in item.episode.probes:
-            asked = reader(code).question(probe.text)
-            assert asked, probe.text
-            assert asked.kind == probe.kind
-            values = dict(asked.values)
-            deed = values.pop("did", None)
-            assert (deed is not None) == (probe.kind == "what")
-            assert len(values) == 2
-            for fact in item.episode.needed(probe):
-                assert values.items() <= said(fact).items()
-                assert deed is None or f" {deed} " in fact.text
-            kinds.add(probe.kind)
-    assert kinds == {"who", "what", "where", "when"}
-
-
-@pytest.mark.parametrize("code", CODES)
 def test_what_is_not_worded_is_not_read(code: str) -> None:
     """A conversation, for one; a sentence with a word too few or too many."""
     for item in items("episodic_multi", code, 5):

@@ -59,24 +59,6 @@ def test_golds_follow_from_the_prose(code: str, count: int, knobs: dict) -> None
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_what_is_needed_is_enough(code: str) -> None:
-    """The facts that a question needs, and no others, lead to the same golds."""
-    read = reader(code)
-    for episode in episodes(code, 50):
-        for probe in episode.probes:
-            assert probe.needs[0] == 0
-            assert len(set(probe.needs)) == len(probe.needs)
-            part = Episode("", episode.needed(probe), ())
-            graph = read.graph(part)
-            golds = read.golds(probe, graph, distances(graph))
-            assert golds <= set(probe.golds)
-            assert probe.kind != "route" or golds == set(probe.golds)
-            # In the order in which they are walked.
-            step = episode.facts[probe.needs[1]]
-            assert probe.facts["start"] in (step.value("from"), step.value("to"))
-
-
-@pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("knobs", GRIDS)
 def test_walks_tell_the_whole_grid(code: str, knobs: dict) -> None:
     """Free cells are joined, and each passage between two of them is walked once."""

@@ -146,7 +146,7 @@ class MemoryReport:
         return show.episode(episode, episode.probes[0], language=job.recipe.language)
 
     def run(self) -> tuple[str, ...]:
-        """Teach, rehearse and test, and return what stopped some of the work, in sentences.
+        """Teach and test, and return what stopped some of the work, in sentences.
 
         What is finished is not done again.
 

@@ -23,7 +23,7 @@ question. None of them sees an answer.
 ================================  =================================================================
 `rulerlib.memory.system`          what a system is; texts, and the store that ours keep them in
 `rulerlib.memory.rag`             the facts that fit best by words and by vectors, fused
-`rulerlib.memory.episodic_index`  a gate that decides what is written, sparse keys, replay
+`rulerlib.memory.episodic_index`  a gate that decides what is written, sparse keys
 `rulerlib.memory.relation_graph`  relations in a graph that is walked over several hops
 `rulerlib.memory.place_map`       a map learnt from walks, and the shortest way over it
 `rulerlib.memory.outside`         a memory that somebody else wrote
@@ -31,13 +31,13 @@ question. None of them sees an answer.
 
 A preset says what a reader sees besides a question: nothing, all that was taught, what it needs, or
 what a system recalls. They are compared under the same prompt and the same decoding:
-``rulerlib memory`` teaches, rehearses and asks, in processes of their own.
+``rulerlib memory`` teaches and asks, in processes of their own.
 
 ============================  =====================================================================
 `rulerlib.memory.presets`     the presets and their settings, read from ``presets``
 `rulerlib.memory.work`        a suite, a preset and a model: a cell, and where its files stand
 `rulerlib.memory.bench`       what is checked, run and told; the command
-`rulerlib.memory.teaching`    texts go into a system, in a process of its own, and are rehearsed
+`rulerlib.memory.teaching`    texts go into a system, in a process of its own
 `rulerlib.memory.asking`      what is recalled becomes part of a question, which is then asked
 `rulerlib.memory.delivered`   which facts a recalled text tells, whatever a system claims
 `rulerlib.memory.measuring`   ``metrics.csv`` and ``metrics.json``

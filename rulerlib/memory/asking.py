@@ -23,7 +23,7 @@ from rulerlib.errors import require, shortened
 from rulerlib.memory import work
 from rulerlib.memory.delivered import Needs
 from rulerlib.memory.prompting import asked, beside, fitted, leak
-from rulerlib.memory.system import Recalled, System
+from rulerlib.memory.system import Recalled
 from rulerlib.memory.teaching import GuardError, opened
 from rulerlib.memory.work import Work
 from rulerlib.models import Model
@@ -45,7 +45,7 @@ class Prompts:
     Parameters
     ----------
     job
-        The piece of work, which was taught and rehearsed.
+        The piece of work, which was taught.
     model
         The model; its tokenizer counts, and its chat template stands around each prompt.
 
@@ -165,24 +165,19 @@ def in_context(system: str, episode: Episode, probe: Probe) -> list[Recalled]:
 def _recall(job: Work) -> list[list[Recalled]]:
     """Return what the memory system recalls for each question, and write down what it counted."""
     before = _state(job)
-    system, semantic = opened(job)
+    system = opened(job)
     brought, microseconds = list[list[Recalled]](), list[int]()
     try:
         for episode, _, probe in job.questions():
             begin = time.perf_counter()
             texts = system.recall(episode.id, probe.text)
-            if semantic is not None:
-                texts = _joined(semantic, episode, probe, texts)
-                texts = texts[: job.preset.settings["k"]]
             microseconds.append(round((time.perf_counter() - begin) * 1e6))
             brought.append(texts)
         telemetry: dict[str, Any] = system.telemetry()
         episode, _, probe = next(job.questions())
-        again = system.recall(episode.id, probe.text) if semantic is None else brought[0]
+        again = system.recall(episode.id, probe.text)
     finally:
         system.close()
-        if semantic is not None:
-            semantic.close()
     if not telemetry["requests"]:
         name = job.preset.short
         raise GuardError(f"retrieval.requests == 0: {name} was never asked for anything.")
@@ -217,21 +212,6 @@ def _check_recalled(job: Work, brought: Sequence[Sequence[Recalled]], changed: b
     if bare > MOST_BARE * count:
         what = f"an answer that was never taught, and nothing beside it, for {bare} of {count}"
         raise GuardError(f"{name} recalled {what} questions: a memory brings what it was taught.")
-
-
-def _joined(
-    semantic: System, episode: Episode, probe: Probe, texts: list[Recalled]
-) -> list[Recalled]:
-    """Return what a semantic store knows of a question before what an episodic one recalled.
-
-    That is the facts on the way to an answer, where the graph knows all of it, and else nothing.
-    """
-    before = semantic.counts["followed"]
-    first = semantic.recall(episode.id, probe.text)
-    if semantic.counts["followed"] == before:
-        return texts
-    numbers = {number for recalled in first for number in recalled.numbers}
-    return [*first, *(other for other in texts if not numbers.issuperset(other.numbers))]
 
 
 def ask(job: Work, model: Model, progress: Progress | None = None) -> None:

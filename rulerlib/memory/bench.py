@@ -1,4 +1,4 @@
-"""The matrix of memories: suites, presets, sizes and seeds, taught, rehearsed and asked::
+"""The matrix of memories: suites, presets, sizes and seeds, taught and asked::
 
     rulerlib memory --presets span_short,memory/hei_nw --dry-run
     rulerlib memory --suites episodic --presets rag --sizes 2 --seeds 7
@@ -9,7 +9,7 @@ memory of your own beside none, a search, and the facts themselves. Each ends wi
 ``report.html`` in the folder of all runs. All that can be known before anything is taught is
 checked first (`check`). What stops one piece of work stops no other, and is
 tried again by the next run; what is finished is not done again. A process of its own teaches and
-rehearses (`rulerlib.memory.teaching`); this one asks (`rulerlib.memory.asking`).
+(`rulerlib.memory.teaching`); this one asks (`rulerlib.memory.asking`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The episodic index (``hei_nw``): a write gate, sparse keys, and replay.
+"""The episodic index (``hei_nw``): a write gate and sparse keys.
 
 A fact is written where it is unexpected, new, paid to know or asked to be kept:
 
@@ -7,7 +7,7 @@ A fact is written where it is unexpected, new, paid to know or asked to be kept:
 and S is above a threshold. What passes is kept with a sparse key: words and character trigrams are
 hashed, each excites a few units of many, and the most excited units take all, so that texts that
 share words share units. A question excites units as a fact does, and the facts that have these
-units are found. What was rehearsed between teaching and asking can be handed to another system.
+units are found.
 
 What the gate refuses is kept nowhere. Without surprise, and with the settings that nobody chose,
 that is whatever carries no mark: novelty alone does not pass.
@@ -27,9 +27,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -85,17 +83,10 @@ class Settings(SystemSettings):
     limits: ClassVar = {"k": (1, 1000)}
 
 
-class Traces(dict[int, list[float]]):
-    """Of each fact of an episode how salient it is, and how often it was rehearsed."""
-
-    def __init__(self, data: Mapping[str, list[float]] | None) -> None:
-        super().__init__((int(fact), trace) for fact, trace in (data or {}).items())
-
-
 class EpisodicIndex(System):
     """Keeps what passes a gate, and finds it by sparse keys; see `System`."""
 
-    tables, kind = Index.tables("keys"), Traces
+    tables = Index.tables("keys")
 
     settings: Settings
 
@@ -107,7 +98,7 @@ class EpisodicIndex(System):
 
     def learn(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`."""
-        traces, novelty = self.held(episode), _Novelty()
+        novelty = _Novelty()
         if self.settings.gate:
             for text in self.store.texts(episode):
                 novelty.add(winners(activity(text)))
@@ -118,8 +109,6 @@ class EpisodicIndex(System):
                 novelty.add(key)
                 fact = self.store.add(episode, text)
                 self._index.add(episode, fact, key, np.ones(key.size))
-                traces[fact] = [salience, 0]
-        self.store.note(episode, traces)
 
     def _salience(self, text: Text) -> float:
         """Return what a fact weighs without its novelty, which wears off once it is written."""
@@ -161,48 +150,6 @@ class EpisodicIndex(System):
         units, cue = matrix.columns[at][winning], cue[winning]
         # The last digits of a sum are not worth an order.
         return np.round(matrix.product(units, cue, float) / (cue.sum() or 1), 9)
-
-    # ------------------------------------------------------------- replay
-
-    def replay(self, steps: int, seed: str | int = 0) -> None:
-        """Rehearse facts of each episode, so many times one of them; another seed draws others."""
-        self.held.cache_clear()
-        episodes = [*self.store.notes()]
-        with self.store.writing():
-            for episode, data in episodes:
-                traces = Traces(data)
-                shares = chances([salience for salience, _ in traces.values()])
-                rng = random.Random(f"replay {seed} {episode}")
-                for fact in rng.choices([*traces], shares, k=steps) if traces else ():
-                    traces[fact][1] += 1
-                self.store.note(episode, traces)
-
-    def consolidate(self, into: System, least: int = 2) -> int:
-        """Teach another system what was rehearsed at least so often, and return how many facts."""
-        handed = 0
-        for episode, data in self.store.notes():
-            often = [fact for fact, (_, times) in Traces(data).items() if times >= least]
-            if often:
-                into.teach(episode, self.store.of(often))
-                handed += len(often)
-        return handed
-
-
-def chances(salience: Sequence[float]) -> list[float]:
-    """Return how likely each fact is to be rehearsed, given how salient each is, the oldest first.
-
-    Two fifths go to recent facts, of which half are of the latest eighth; two fifths to salient
-    ones, or to all where none is; and a fifth to all alike.
-
-    >>> [round(chance, 3) for chance in chances([0.0, 1.0, 0.0])]
-    [0.117, 0.539, 0.344]
-    """
-    count, whole = len(salience), sum(salience)
-    ages = [(age / count) ** (1 / 3) if age else 0.0 for age in range(count, -1, -1)]
-    return [
-        0.4 * (older - newer) + 0.4 * (fact / whole if whole else 1 / count) + 0.2 / count
-        for fact, (older, newer) in zip(salience, itertools.pairwise(ages), strict=True)
-    ]
 
 
 # ---------------------------------------------------------------- keys

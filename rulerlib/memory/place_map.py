@@ -1,9 +1,7 @@
 """The system ``smpd``: a map of places from the steps that were told, and ways planned on it.
 
 What it is taught becomes places and the steps between them; where the episode says that ways can be
-walked back, each step leads both ways. A way is planned by A*, led by the distance on the grid,
-which no way can be shorter than. Where steps contradict each other, the places that they join have
-no coordinates, and A* is Dijkstra's algorithm.
+walked back, each step leads both ways. A way is planned breadth first.
 
 >>> import tempfile
 >>> from rulerlib import languages
@@ -19,9 +17,6 @@ no coordinates, and A* is Dijkstra's algorithm.
 
 from __future__ import annotations
 
-import heapq
-import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,13 +38,10 @@ class Settings(SystemSettings):
 
     Attributes
     ----------
-    astar
-        Whether coordinates guide the search for a way; False: breadth first.
     k
         How many texts are recalled at most, the plan among them.
     """
 
-    astar: bool = True
     k: int = 5
 
     limits: ClassVar = {"k": (1, LARGEST)}
@@ -82,8 +74,6 @@ class PlaceGraph:
         they do not.
     ways
         The steps that lead from each place, by direction.
-    spots
-        How far east and north the places are that have coordinates.
     """
 
     def __init__(self, data: Mapping[str, Any] | None = None) -> None:
@@ -116,12 +106,11 @@ class PlaceGraph:
         self.told[here, direction, there] = [times + 1, fact]
 
     def link(self) -> None:
-        """Link the places by what was told of steps, and find out where they lie.
+        """Link the places by what was told of steps.
 
         Of steps that contradict each other the one holds that was told most often, and of two that
         were told as often the later one.
         """
-        self.spots = located(self.told)
         self.ways: dict[int, dict[str, MapStep]] = {}
         order = sorted(self.told.items(), key=lambda item: item[1])
         for (here, direction, there), (_, fact) in order:
@@ -142,79 +131,19 @@ class PlaceGraph:
             place = step.there
         return steps
 
-    def plan(self, start: int, goal: int, astar: bool = True) -> tuple[list[MapStep], int]:
-        """Return a shortest way, empty without any, and how many places were looked at for it.
-
-        Parameters
-        ----------
-        astar
-            Whether to be guided by coordinates, where both places have them.
-        """
-        guided = astar and start in self.spots and goal in self.spots
-
-        def least(place: int) -> int:
-            """Return how many steps a way has at least."""
-            pairs = zip(self.spots[place], self.spots[goal], strict=True) if guided else ()
-            return sum(abs(one - other) for one, other in pairs)
-
-        come: dict[int, tuple[int, MapStep]] = {}
-        done, steps = set[int](), {start: 0}
-        # Of places that promise as much, first the one farthest from the start.
-        edge = [(least(start), 0, start)]
-        while edge:
-            _, _, place = heapq.heappop(edge)
-            if place in done:
-                continue
-            done.add(place)
-            if place == goal:
-                way = list[MapStep]()
-                while place != start:
-                    place, step = come[place]
-                    way.append(step)
-                return way[::-1], len(done)
-            gone = steps[place] + 1
-            for step in self.ways.get(place, {}).values():
-                if gone < steps.get(step.there, math.inf):
-                    steps[step.there], come[step.there] = gone, (place, step)
-                    heapq.heappush(edge, (gone + least(step.there), -gone, step.there))
-        return [], len(done)
-
-
-def located(steps: Iterable[tuple[int, str, int]]) -> dict[int, tuple[int, int]]:
-    """Return how far east and north each place is from the first one that it is joined to.
-
-    >>> located([(1, "north", 2), (2, "east", 3), (4, "west", 5)])
-    {1: (0, 0), 2: (0, 1), 3: (1, 1), 4: (0, 0), 5: (-1, 0)}
-
-    Parameters
-    ----------
-    steps
-        From where, in which direction, and to where; the places of steps that contradict each
-        other, and all that are joined to them, are left out.
-    """
-    beside = defaultdict[int, list[tuple[int, int, int]]](list)
-    for here, direction, there in steps:
-        east, north = DIRECTIONS[direction]
-        beside[here].append((there, east, north))
-        beside[there].append((here, -east, -north))
-    placed: dict[int, tuple[int, int]] = {}
-    seen = set[int]()
-    for first in beside:
-        if first in seen:
-            continue
-        spots, edge, agrees = {first: (0, 0)}, [first], True
+    def plan(self, start: int, goal: int) -> list[MapStep]:
+        """Return a shortest way, empty without any."""
+        come, edge = dict[int, tuple[int, MapStep]](), [start]
         for place in edge:
-            for other, east, north in beside[place]:
-                spot = spots[place][0] + east, spots[place][1] + north
-                if other not in spots:
-                    spots[other] = spot
-                    edge.append(other)
-                agrees &= spots[other] == spot
-        seen |= spots.keys()
-        # Nor can two places be in one spot.
-        if agrees and len({*spots.values()}) == len(spots):
-            placed |= spots
-    return placed
+            for step in self.ways.get(place, {}).values():
+                if step.there != start and step.there not in come:
+                    come[step.there] = place, step
+                    edge.append(step.there)
+        way, place = list[MapStep](), goal
+        while place in come:
+            place, step = come[place]
+            way.append(step)
+        return way[::-1]
 
 
 def folded(name: str) -> str:
@@ -304,7 +233,7 @@ class PlaceMap(System):
         else:
             words["b"] = query.values["goal"]
             goal = graph.numbers.get(folded(words["b"]))
-            steps, _ = ([], 0) if goal is None else graph.plan(start, goal, self.settings.astar)
+            steps = [] if goal is None else graph.plan(start, goal)
             if not steps:
                 return []
             unit = self._spatial["words"]["units"][len(steps) != 1]

@@ -9,7 +9,7 @@ changed, and checks all of it before anything is taught.
 >>> load("memory/hei_nw", {"gates": False})
 Traceback (most recent call last):
 rulerlib.errors.ParameterError: setting of memory/hei_nw is 'gates', but must be one of k, gate, \
-w_surprise, w_novelty, w_reward, w_pin, threshold, replay_steps, replay_consolidate, surprise, \
+w_surprise, w_novelty, w_reward, w_pin, threshold, surprise, \
 use_chat_template, system_prompt, max_new_tokens (did you mean 'gate'?).
 """
 
@@ -69,8 +69,6 @@ ASKED = ("use_chat_template", "system_prompt", "max_new_tokens")
 """What decides how a question is put, not what is kept; names of folders have their own words for
 it."""
 
-_REPLAY = {"steps": None, "consolidate": None}
-
 
 @dataclass(frozen=True)
 class Preset:
@@ -88,11 +86,6 @@ class Preset:
         Those of the system that the preset chooses, by name.
     surprise
         One of `SURPRISES`.
-    replay
-        How facts are rehearsed between teaching and asking; None: they are not. ``steps``: how many
-        times a fact of each episode is, 0: none is; ``consolidate``: how often a fact must have
-        been rehearsed to be handed to a semantic store (`rulerlib.memory.relation_graph`), which
-        is then asked as well, or None.
     use_chat_template
         Whether questions are put by the chat template of the model, which must have one.
     system_prompt
@@ -113,7 +106,6 @@ class Preset:
     system: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     surprise: str = "none"
-    replay: Mapping[str, Any] | None = None
     use_chat_template: bool = True
     system_prompt: str | None = None
     max_new_tokens: int = 8
@@ -127,17 +119,6 @@ class Preset:
         one_of("surprise", surprise, SURPRISES)
         holds = self.stores or surprise == "none"
         require(holds, "surprise", surprise, "'none', because nothing is kept")
-        if self.replay is not None:
-            without = f"None, because {self.system} has no replay step"
-            require(self.system == "hei_nw", "replay", self.replay, without)
-            replay = dictionary("replay", self.replay, "{steps: 20}")
-            for name in replay:
-                one_of("replay", name, _REPLAY)
-            require("steps" in replay, "replay", replay, "a dictionary such as {steps: 20}")
-            vars(self).update(replay={**_REPLAY, **replay})
-            whole_number("replay_steps", replay["steps"], 0, 1_000_000)
-            if replay.get("consolidate") is not None:
-                whole_number("replay_consolidate", replay["consolidate"], 1, 1_000_000)
         flag("use_chat_template", self.use_chat_template)
         whole_number("max_new_tokens", self.max_new_tokens, 1)
         # Refuses a system prompt that is no text, or has no chat template to stand in.
@@ -197,16 +178,14 @@ class Preset:
             **_source(self.system),
             "settings": self.settings,
             "surprise": self.surprise,
-            "replay": self.replay,
             **{name: getattr(self, name) for name in ASKED},
         }
 
     def changeable(self) -> dict[str, Any]:
         """Return all that can be changed, with what the preset has there, by name."""
         values = self.to_dict()
-        replay = {f"replay_{name}": value for name, value in (values["replay"] or {}).items()}
         names = (*(("surprise",) if self.stores else ()), *ASKED)
-        return {**values["settings"], **replay, **{name: values[name] for name in names}}
+        return {**values["settings"], **{name: values[name] for name in names}}
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
         """Return the preset with some settings changed; those that are as they were do not count.
@@ -228,15 +207,11 @@ class Preset:
             if json.dumps(value, default=str) != json.dumps(now[name], default=str)
         }
         others: dict[str, Any] = {"settings": {**self.settings}}
-        if self.replay is not None:
-            others["replay"] = {**self.replay}
         for name, value in changes.items():
             if name in (*ASKED, "surprise"):
                 others[name] = value
-            elif name in self.settings:
-                others["settings"][name] = value
             else:
-                others["replay"][name.removeprefix("replay_")] = value
+                others["settings"][name] = value
         return dataclasses.replace(self, changes={**self.changes, **changes}, **others)
 
 
@@ -311,8 +286,8 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         One of `NAMES`, a file whose name ends in ``.yaml``, or a memory of your own,
         ``package.module:Memory``, which is asked as ``rag`` is.
     changes
-        Settings of its system, and ``surprise``, ``replay_steps``, ``replay_consolidate``,
-        ``use_chat_template``, ``system_prompt`` and ``max_new_tokens``, by name.
+        Settings of its system, and ``surprise``, ``use_chat_template``, ``system_prompt`` and
+        ``max_new_tokens``, by name.
 
     Raises
     ------

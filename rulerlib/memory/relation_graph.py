@@ -35,8 +35,8 @@ from rulerlib.memory.search import WordSearch
 from rulerlib.memory.system import Recalled, System, SystemSettings, Text
 from rulerlib.tasks.sentences import Reader, ReadQuestion, reader
 
-# The most trails of a search, and names of a question.
-_TRAILS, _NAMES = 1_000, 100
+# The most relations that a question is followed over, trails of a search, and names of a question.
+_HOPS, _TRAILS, _NAMES = 4, 1_000, 100
 
 # How often activation spreads, from how many names each time, over how many edges of each.
 _ROUNDS, _FRONT, _EDGES = 2, 30, 100
@@ -58,17 +58,11 @@ class Settings(SystemSettings):
     ----------
     k
         How many facts are recalled at most.
-    hops
-        How many relations a question is followed over at most.
-    resolve
-        Whether the rule of a question decides between facts that disagree.
     """
 
     k: int = 5
-    hops: int = 4
-    resolve: bool = True
 
-    limits: ClassVar = {"k": (1, LARGEST), "hops": (1, 100)}
+    limits: ClassVar = {"k": (1, LARGEST)}
 
 
 class _Trail(NamedTuple):
@@ -89,8 +83,6 @@ class RelationGraph(System):
     def __init__(self, folder: str | Path, settings: Settings, language: Language) -> None:
         super().__init__(folder, settings, language)
         self._reader, self._words = reader(language), WordSearch(self.store)
-        # The questions that were followed to their end.
-        self.counts["followed"] = 0
 
     # ------------------------------------------------------------ teaching
 
@@ -118,7 +110,6 @@ class RelationGraph(System):
             facts = self._events(graph, query)
             complete = bool(facts)
             names = [query.values[part] for part in _NAMED if part in query.values]
-        self.counts["followed"] += complete
         if not complete:
             spread = self._spread(graph, names or _names(question, self._reader))
             # Parked texts about what the search came to, then what else lies around it.
@@ -153,7 +144,7 @@ class RelationGraph(System):
     def _walk(self, graph: Graph, query: ReadQuestion) -> list[_Trail]:
         """Return how far the graph leads from the start of a question, in all ways."""
         ends, front = list[_Trail](), [_Trail(query.values["start"])]
-        for relation in query.path[: self.settings.hops]:
+        for relation in query.path[:_HOPS]:
             further = list[_Trail]()
             for before in front:
                 edges = self._holding(graph.leading.get((before.name, relation), ()), query.rule)
@@ -167,7 +158,7 @@ class RelationGraph(System):
 
     def _holding(self, edges: Sequence[Edge], rule: str | None) -> Sequence[Edge]:
         """Return edges that disagree but those that the rule overrules."""
-        if rule is None or not self.settings.resolve:
+        if rule is None:
             return edges
         most = max((edge.rank for edge in edges if edge.note == rule), default=0)
         return [edge for edge in edges if edge.note != rule or edge.rank == most]

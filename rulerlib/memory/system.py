@@ -311,11 +311,6 @@ class Store:
         text = json.dumps(value, ensure_ascii=False)
         self.database.execute("REPLACE INTO notes VALUES (?, ?)", (name, text))
 
-    def notes(self) -> Iterator[tuple[str, Any]]:
-        """Yield all plain data that is kept, with its name."""
-        for name, value in self.database.execute("SELECT * FROM notes"):
-            yield name, json.loads(value)
-
     def noted(self, name: str) -> Any:
         """Return the plain data that is kept under a name; None: there is none."""
         row = self.database.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()

@@ -1,19 +1,20 @@
-"""Teaching: the facts of some episodes go into the folder of a memory system, and are rehearsed.
+"""Teaching: the facts of some episodes go into the folder of a memory system.
 
 A system is given texts and nothing else: no question and no answer comes near it. Its folder is
 made under another name, and gets its own when all was taught, so that what a kill leaves unfinished
 is made anew and holds the same.
 
 Where episodes have several sessions, the first session of each is taught, then the second of each,
-and so on. Between them nothing is left but the folder: the system is closed and opened again, and
-once more before facts are rehearsed. A process of its own teaches, and another one asks, so that
-nothing passes from one to the other but files.
+and so on. Between them nothing is left but the folder: the system is closed and opened again. A
+process of its own teaches, and another one asks, so that nothing passes from one to the other but
+files.
 """
 
 from __future__ import annotations
 
-import itertools
+import bisect
 import json
+import operator
 import os
 import pickle
 import shutil
@@ -26,16 +27,13 @@ from typing import Any
 
 from rulerlib import models, samples
 from rulerlib.errors import DataError, RulerError
-from rulerlib.memory import presets, work
+from rulerlib.memory import work
 from rulerlib.memory.system import System, Text
 from rulerlib.memory.work import Work
 from rulerlib.models import Likelihood, Model
 from rulerlib.store import files, questions
 from rulerlib.store.files import alone
 from rulerlib.tasks.episodes import Episode
-
-SEMANTIC = "semantic"
-"""The folder, within that of a system, of the semantic store that was handed what was rehearsed."""
 
 _CHILD = "from rulerlib.memory import teaching; teaching.child()"
 
@@ -47,7 +45,7 @@ class GuardError(RulerError):
 def teach(job: Work, reader: Model) -> None:
     """Teach the episodes of a piece of work to its memory system, where it has one, once.
 
-    Facts are rehearsed where the preset says so. Nobody else may be at work there.
+    Nobody else may be at work there.
 
     Parameters
     ----------
@@ -77,8 +75,6 @@ def teach(job: Work, reader: Model) -> None:
     with files.saving(unfinished):
         unfinished.mkdir(parents=True)
     about = {"preset": job.preset.to_dict(), **_taught(job, unfinished, reader)}
-    if job.preset.replay and job.preset.replay["steps"]:
-        about["replay"] = _rehearsed(job, unfinished)
     shutil.rmtree(store, ignore_errors=True)
     os.replace(unfinished, store)
     about["seconds"] = round(time.perf_counter() - begin, 3)
@@ -124,9 +120,15 @@ def _taught(job: Work, folder: Path, reader: Model) -> dict[str, Any]:
             last = max(last, episode.facts[-1].session)
             if job.preset.surprise == "reader" and episode.id not in surprises:
                 surprises[episode.id] = surprises_of(episode, reader)
-            values = surprises.get(episode.id) or itertools.repeat(None)
-            marked = [Text.of(*pair) for pair in zip(episode.facts, values, strict=False)]
-            texts = [text for text in marked if text.session == session]
+            values = surprises.get(episode.id)
+            first, end = (
+                bisect.bisect_left(episode.facts, at, key=operator.attrgetter("session"))
+                for at in (session, session + 1)
+            )
+            texts = [
+                Text.of(fact, values[fact.number] if values else None)
+                for fact in episode.facts[first:end]
+            ]
             if texts:
                 system.teach(episode.id, texts)
                 facts += len(texts)
@@ -145,23 +147,8 @@ def _taught(job: Work, folder: Path, reader: Model) -> dict[str, Any]:
     return {**done, "telemetry": telemetry}
 
 
-def _rehearsed(job: Work, folder: Path) -> dict[str, Any]:
-    """Rehearse what was taught, and return what the system counted."""
-    rehearsal, system = job.preset.replay, job.preset.opened(folder, job.pack)
-    assert rehearsal is not None
-    system.replay(rehearsal["steps"], seed=job.recipe.seed)  # type: ignore[attr-defined]
-    if rehearsal["consolidate"] is not None:
-        (folder / SEMANTIC).mkdir()
-        graph = _graph(job, folder)
-        system.consolidate(graph, rehearsal["consolidate"])  # type: ignore[attr-defined]
-        graph.close()
-    telemetry = system.telemetry()
-    system.close()
-    return telemetry
-
-
-def opened(job: Work) -> tuple[System, System | None]:
-    """Return the system that is asked, and the semantic store that is asked beside it, if any.
+def opened(job: Work) -> System:
+    """Return the system that is asked.
 
     Raises
     ------
@@ -175,11 +162,7 @@ def opened(job: Work) -> tuple[System, System | None]:
     if not system.stored():
         system.close()
         raise DataError(f"{folder}: the store holds nothing: see what its gate kept.")
-    return system, _graph(job, folder) if (folder / SEMANTIC).is_dir() else None
-
-
-def _graph(job: Work, folder: Path) -> System:
-    return presets.opened("sgc_rss", folder / SEMANTIC, job.pack)
+    return system
 
 
 # ---------------------------------------------------------------- surprise

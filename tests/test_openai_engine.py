@@ -206,7 +206,6 @@ def test_it_runs_where_an_event_loop_runs_already(serve):
 
 
 def test_nothing_stays_behind(serve):
-
     once = threading.Semaphore(1)
 
     def plan(prompt, attempt):
@@ -571,16 +570,7 @@ def test_a_malformed_answer_is_one_sentence_or_an_answer(
         assert output.read_bytes() == wanted
 
 
-def rows(*listed):
-    """A list of models."""
-    return {"data": [*listed]}
-
-
-def row(**about):
-    return rows({"id": "parrot", **about})
-
-
-def test_a_server_that_answers_drop_by_drop_is_not_waited_for(serve, monkeypatch):
+def test_a_server_that_answers_drop_by_drop_is_not_waited_for(serve):
     """Each drop comes in time, the answer does not."""
 
     def drops(handler, _):

@@ -367,6 +367,11 @@ class LanguagePage(Prompts):
         yield f"haystack of prose has {count:,} sentences. Sections of the English pack that it"
         yield f"lacks: {', '.join(f'`{section}`' for section in lacks)}."
         yield ""
+        if pack.narrator:
+            yield "After the essays, a narrator goes on with what `prose.toml` holds. It begins so:"
+            yield ""
+            yield f"> {' '.join(pack.narrator.first(4000))}"
+            yield ""
         yield from super().lines()
 
 

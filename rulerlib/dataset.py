@@ -72,7 +72,8 @@ class Dataset:
         Another seed gives other keys, values and depths.
     texts
         Your own texts for tasks that read some: a file, a folder or texts, as
-        `rulerlib.texts.read_texts` takes them. None: the language's own.
+        `rulerlib.texts.read_texts` takes them. None: the language's own essays, and after them what
+        its narrator composes. ``"essays"``: its essays alone, again and again, as in RULER.
     format
         What stands around each question; the budget counts it. Room for thinking comes on top
         of ``length``, so that the questions are the same.
@@ -125,12 +126,13 @@ class Dataset:
         fields.check(knobs=self.knobs, format=self.format)
         self.row.check_queries(self.queries_per_context)
         set_ = object.__setattr__
+        if not isinstance(self.language, languages.Language):
+            set_(self, "language", languages.load(self.language))
         if self.texts is not None:
             allowed_values = f"None, because {self.task} reads none"
             require(self.row.reads_texts, "texts", self.texts, allowed_values)
-            set_(self, "texts", read_texts(self.texts))
-        if not isinstance(self.language, languages.Language):
-            set_(self, "language", languages.load(self.language))
+            repeat = self.texts == languages.REPEATED
+            set_(self, "texts", read_texts(self._language.repeated if repeat else self.texts))
         set_(self, "question_language", self._other_language())
         if not isinstance(self.tokenizer, tokens.Tokenizer):
             set_(self, "tokenizer", tokens.load(self.tokenizer))
@@ -435,4 +437,6 @@ class Dataset:
             metadata["question_pack"] = self._wording.fingerprint
         if self.row.family.origin:
             metadata["family"] = self.row.family.origin
+        if narrator := getattr(self.maker.haystack, "narrator", None):
+            metadata["prose"] = narrator.digest
         return metadata

@@ -321,6 +321,8 @@ class Haystack:
         What joins them: a space for prose, a newline for lines.
     tokenizer
         Counts them, once.
+    first
+        How many of them a filling begins with, from any of these on; None: all.
 
     Attributes
     ----------
@@ -335,10 +337,12 @@ class Haystack:
         If there are no units.
     """
 
-    def __init__(self, units: Sequence[str], seam: str, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, units: Sequence[str], seam: str, tokenizer: Tokenizer, first: int | None = None
+    ) -> None:
         if not units:
             raise DataError("A haystack needs at least one unit of text.")
-        self.units = list(units)
+        self.units, self.first = list(units), first or len(units)
         self.seam = seam
         self.tokenizer = tokenizer
         self.costs = costs(self.units, seam, tokenizer)
@@ -371,20 +375,27 @@ class Haystack:
 
     def draw(self, room: int, rng: random.Random) -> Filling:
         """Return as many units in a row as ``room`` tokens hold, from a random one on."""
-        return self.take(room, rng.randrange(len(self.units)))
+        return self.take(room, rng.randrange(self.first))
 
     def take(self, room: int, start: int) -> Filling:
-        """Return as many units in a row as ``room`` tokens hold, from unit ``start`` on."""
+        """Return as many units in a row as ``room`` tokens hold, from unit ``start`` on.
+
+        After the last of the ``first`` units come those before ``start``, then all that follow
+        them, in a circle that ``start`` turns as far.
+        """
+        first, last = self.first, len(self.units)
+        turn = first + start * (last - first) // first
+        order = [*range(start, first), *range(start), *range(turn, last), *range(first, turn)]
+        sums = [*itertools.accumulate(map(self.costs.__getitem__, order), initial=0)]
 
         def cost(count: int) -> int:
-            laps, rest = divmod(start + count, len(self.units))
-            return laps * self.total + self._sums[rest] - self._sums[start]
+            laps, rest = divmod(count, len(order))
+            return laps * self.total + sums[rest]
 
         # A unit costs a token or more.
-        end = start + largest(cost, room, most=room)
-        units = itertools.islice(itertools.cycle(self.units), start, end)
-        costs = itertools.islice(itertools.cycle(self.costs), start, end)
-        return Filling([*units], [*costs], self.seam)
+        taken = [*itertools.islice(itertools.cycle(order), largest(cost, room, most=room))]
+        units = [*map(self.units.__getitem__, taken)]
+        return Filling(units, [*map(self.costs.__getitem__, taken)], self.seam)
 
 
 class Pool(Haystack):

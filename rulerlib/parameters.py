@@ -55,7 +55,7 @@ class Parameters:
         ``RULERLIB_HOME`` names, else to the current one.
     texts
         Your own text, a file or a folder, for the tasks that read texts, see
-        `rulerlib.texts.read_texts`.
+        `rulerlib.texts.read_texts`; or ``"essays"``, the language's own, repeated as in RULER.
     clean_texts
         Read stray control characters of old encodings in them as Windows-1252 has them.
     data
@@ -208,6 +208,8 @@ class Parameters:
     @cached_property
     def own_texts(self) -> tuple[str, ...] | None:
         """The user's own texts, as ``texts`` names them; None where it names none."""
+        if self.texts == languages.REPEATED:
+            return languages.load(self.language).repeated
         return None if self.texts is None else read_texts(self.texts, self.clean_texts)
 
     @cached_property

@@ -14,6 +14,8 @@ and a task that needs it says so:
   be there;
 - the wording of fictional documents, ``encyclopedia.toml`` and ``chronicle.toml``
   (`rulerlib.sources`);
+- ``prose.toml``, of which a narrator composes what follows after the essays
+  (`rulerlib.languages.prose`);
 - ``foreign.txt``, words that are left out of common words; ``refusals.txt``, phrases by which
   models decline; ``numbers.toml``, how numbers are written (`rulerlib.languages.numbers`).
 
@@ -46,6 +48,7 @@ from rulerlib.errors import DataError, MissingWordingError, is_text, one_of, req
 
 if TYPE_CHECKING:
     from rulerlib.languages.numbers import Numbers
+    from rulerlib.languages.prose import Narrator
 
 _HERE = Path(__file__).parent
 
@@ -58,6 +61,9 @@ SECTIONS = (
 
 FILE = "language.toml"
 """The file of a pack that says all that no other file of it does."""
+
+# The name under which a language's essays are taken as a text that is repeated, as in RULER.
+REPEATED = "essays"
 
 FOLDERS = "RULERLIB_LANGUAGES"
 """The environment variable with the folders of packs that are known by their codes, as ``PATH`` has
@@ -216,6 +222,19 @@ class Language:
         wording = {name: self.templates[name] for name in self.templates if name not in SECTIONS}
         parts = [repr(wording), *self.adjectives, *self.nouns, *self.essays]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+    @property
+    def narrator(self) -> Narrator | None:
+        """What goes on after the essays; None where the pack has no ``prose.toml``."""
+        from rulerlib.languages.prose import narrator_of
+
+        path = self.folder / "prose.toml"
+        return narrator_of(path) if path.exists() else None
+
+    @property
+    def repeated(self) -> tuple[str]:
+        """The essays as one text, after which nothing is composed."""
+        return ("\n\n".join(self.essays),)
 
     @functools.cached_property
     def adjectives(self) -> tuple[str, ...]:

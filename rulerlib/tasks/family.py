@@ -146,11 +146,18 @@ class Maker(ABC):
     def haystack(self) -> Haystack:
         """The units that fill the prompts, counted once.
 
-        The sentences of the texts, or the line of noise where the knob ``haystack`` says so.
+        The sentences of the texts, or the line of noise where the knob ``haystack`` says so. Where
+        the language's own texts are shorter than the length, its ``narrator`` goes on after them.
         """
+        length, tokenizer = self.budget.length, self.budget.tokenizer
         if getattr(self.knobs, "haystack", "essay") == "noise":
-            return Haystack([self.language.noise], "\n", self.budget.tokenizer)
-        return prose(self._texts, self.budget.tokenizer)
+            return Haystack([self.language.noise], "\n", tokenizer)
+        haystack, language = prose(self._texts, tokenizer), self.language
+        if haystack.total < length and language.narrator and self._texts == language.essays:
+            from rulerlib.languages.prose import continued
+
+            return continued(self._texts, language.narrator, length, tokenizer)
+        return haystack
 
     @property
     def alike(self) -> bool:

@@ -1,0 +1,165 @@
+"""Prose without end: a narrator composes it from the scenes and words of a language pack.
+
+``prose.toml`` is a grammar as data. A *chapter* stays with a person, a place and a season; each of
+its paragraphs is a *scene*, whose *steps* are told in their order, each in one of several forms. In
+a form ``[early|late]`` is one of these, and ``{boat}`` a word of a group. The groups of ``chapter``
+and ``paragraph`` are drawn once, so that a boat stays the same boat; those of ``sentence`` are
+drawn anew each time. A group may have several forms of a thing at once, parted by ``/``:
+``"boat/the boat" = ["a dinghy/the dinghy", ...]`` defines ``{boat}`` and ``{the boat}``. A scene
+with a ``season`` stands in chapters of that season alone, in which the groups of that season hold.
+
+>>> from rulerlib.languages import load
+>>> first = load("en").narrator.first(100_000)
+>>> len(first) == len({*first}), load("en").narrator.first(999) == first[:9]
+(True, True)
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import hashlib
+import itertools
+import random
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rulerlib import paths
+from rulerlib.errors import DataError
+from rulerlib.haystack import Haystack
+from rulerlib.languages import read_toml
+from rulerlib.texts import sentences
+from rulerlib.tokens import Tokenizer
+
+# Scenes of a chapter.
+SCENES = 5
+
+# Ways in which a step is tried before its paragraph is given up, and paragraphs given up in a row
+# before the narrator has nothing more to say.
+TRIES, GIVEN_UP = 20, 60
+
+# A word by its name, or several of which one is drawn each time.
+Words = Mapping[str, str | Sequence[str]]
+
+_MARK = re.compile(r"([\[\]|]|\{[^{}]+\})")
+
+
+class Narrator:
+    """Composes the prose of a language, sentence by sentence and none twice, as far as needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._table = path, read_toml(path, "scenes of a language pack")
+        self.digest = hashlib.sha256(paths.read_text(path).encode()).hexdigest()[:16]
+        self._written, self._sizes = list[str](), [0]
+        self._more, self._lock = self._paragraphs(), threading.Lock()
+
+    def first(self, size: int) -> list[str]:
+        """Return the first sentences of together ``size`` characters, or all that there are.
+
+        Raises
+        ------
+        DataError
+            If the scenes name something that no group has, or are no scenes.
+        """
+        # Another thread may make another length.
+        with self._lock:
+            try:
+                while self._sizes[-1] < size and (paragraph := next(self._more, None)) is not None:
+                    self._written += paragraph
+                    sums = itertools.accumulate(map(len, paragraph), initial=self._sizes.pop())
+                    self._sizes += sums
+            except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+                raise DataError(f"{self._path}: no scenes of a language ({error!r}).") from error
+            return self._written[: bisect.bisect_left(self._sizes, size)]
+
+    def _paragraphs(self) -> Iterator[list[str]]:
+        table, seen, given_up = self._table, set[str](), 0
+        for number in itertools.count():
+            rng = random.Random(f"chapter {number}")
+            # The seasons follow each other.
+            season = [*table["seasons"]][number % len(table["seasons"])]
+            chapter = table["sentence"] | _drawn(table["chapter"], rng)
+            scenes = [scene for scene in table["scenes"] if scene.get("season", season) == season]
+            for scene in rng.sample(scenes, min(SCENES, len(scenes))):
+                words = chapter | _drawn(table["paragraph"] | table["seasons"][season], rng)
+                told = list[str]()
+                for forms in scene["steps"]:
+                    tries = (_filled(rng.choice(forms), words, rng) for _ in range(TRIES))
+                    begun = (text[:1].upper() + text[1:] for text in tries)
+                    new = next((text for text in begun if text not in seen), None)
+                    if new is None:
+                        given_up += 1
+                        break
+                    told.append(new)
+                else:
+                    given_up = 0
+                    seen.update(told)
+                    yield told
+                if given_up > GIVEN_UP:
+                    return
+
+
+def _drawn(groups: Mapping[str, list[str]], rng: random.Random) -> dict[str, str]:
+    """Return a word of each group, by the names of its forms."""
+    drawn = dict[str, str]()
+    for names, words in groups.items():
+        drawn |= zip(names.split("/"), rng.choice(words).split("/"), strict=True)
+    return drawn
+
+
+def _filled(text: str, words: Words, rng: random.Random) -> str:
+    """Return a form with all its choices made."""
+    filled = ""
+    for piece in _pieces(text):
+        if isinstance(piece, str) and not piece.startswith("{"):
+            filled += piece
+            continue
+        word = words[piece[1:-1]] if isinstance(piece, str) else piece
+        filled += _filled(word if isinstance(word, str) else rng.choice(word), words, rng)
+    return filled
+
+
+@functools.cache
+def _pieces(text: str) -> tuple[str | tuple[str, ...], ...]:
+    """Return a form cut into texts, names in braces, and the choices in brackets.
+
+    >>> _pieces("The {boat} [lay|was [old|new]].")
+    ('The ', '{boat}', ' ', ('lay', 'was [old|new]'), '.')
+    """
+    pieces, depth, choices = list[str | tuple[str, ...]](), 0, [""]
+    for part in filter(None, _MARK.split(text)):
+        if (part, depth) == ("]", 1):
+            pieces.append(tuple(choices))
+            choices = [""]
+        elif (part, depth) == ("|", 1):
+            choices.append("")
+        elif depth:
+            choices[-1] += part
+        elif part != "[":
+            pieces.append(part)
+        depth += (part == "[") - (part == "]")
+    return tuple(pieces)
+
+
+# One of a language, which goes on where it was.
+narrator_of = functools.lru_cache(16)(Narrator)
+
+# So many characters hold no fewer tokens than are asked for.
+CHARACTERS = 5
+
+
+class Continued(Haystack):
+    """The sentences of texts, after which a narrator goes on for ``length`` tokens."""
+
+    def __init__(
+        self, texts: tuple[str, ...], narrator: Narrator, length: int, tokenizer: Tokenizer
+    ) -> None:
+        self.narrator, units = narrator, sentences(texts)
+        more = narrator.first(CHARACTERS * length)
+        super().__init__([*units, *more], " ", tokenizer, first=len(units))
+
+
+# The next task mostly has the same length.
+continued = functools.lru_cache(4)(Continued)

@@ -1,0 +1,82 @@
+"""What a narrator composes after the essays: plain prose in which nothing is said twice."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+
+import pytest
+from test_languages import LETTERS, OUTSIDE
+
+from rulerlib import languages
+from rulerlib.dataset import Dataset
+from rulerlib.errors import DataError
+from rulerlib.languages.prose import CHARACTERS
+from rulerlib.tasks.associations import pairs
+from rulerlib.texts import sentences
+
+TOLD = languages.available("prose")
+
+
+@pytest.mark.parametrize("code", TOLD)
+def test_no_sentence_stands_twice_in_262144_tokens_and_all_is_plain_prose(code, words):
+    pack = languages.load(code)
+    told = pack.narrator.first(CHARACTERS * 2**18)
+    every = sentences([*pack.essays, " ".join(told)])
+    assert every[-len(told) :] == told, "sentences are found again where they end"
+    assert len({*map(str.casefold, every)}) == len(every)
+    assert sum(words.counts(every)) > 2**18
+    text = " ".join(told)
+    assert not re.search(r"[\d{}\[\]|/_\\\n]|  | [,.;?!]|[,.;]{2}|\w-\w", text)
+    assert {*text.casefold()} <= {*LETTERS[code], *map(chr, range(128)), *"»«"}
+    assert all(sentence[0] in '"»«' or sentence[0].isupper() for sentence in told)
+
+
+@pytest.mark.parametrize("code", TOLD)
+def test_no_key_value_or_name_stands_in_it_so_that_long_needles_are_those_of_short_ones(code):
+    pack = languages.load(code)
+    text = " ".join(pack.narrator.first(CHARACTERS * 2**20)).casefold()
+    drawn = {word for pair in pairs(pack) for word in (pair.thing, *pair.hops)}
+    drawn |= {*pack.section("associations")["names"], "magic", "magisk", "uuid"}
+    essays = " ".join(pack.essays).casefold()
+    assert [
+        word for word in drawn if word.casefold() in text and word.casefold() not in essays
+    ] == []
+
+
+def made(length: int, texts: str | None = None) -> Dataset:
+    return Dataset("niah_single_2", length, "en", "words", num_samples=3, texts=texts)
+
+
+def test_it_goes_on_after_a_whole_lap_through_the_essays():
+    short, long = made(16_384), made(65_536)
+    essays = sentences(languages.load("en").essays)
+    assert "prose" not in short.metadata, "its bytes and its folder stay what they are"
+    assert long.metadata["prose"] == languages.load("en").narrator.digest
+    opened = set()
+    for index in range(3):
+        assert short[index].outputs == long[index].outputs
+        units = long.maker.haystack.draw(60_000, random.Random(index)).units
+        assert sorted(units[: len(essays)]) == sorted(essays)
+        assert len({*units}) == len(units)
+        opened.add(units[len(essays)])
+    assert len(opened) == 3, "another place to go on from in each sample"
+    assert long.repeats is None
+
+
+@pytest.mark.filterwarnings("ignore:.*repeats its texts")
+def test_the_essays_alone_are_repeated_where_somebody_wants_that():
+    alone = made(65_536, "essays")
+    assert "prose" not in alone.metadata
+    assert alone.repeats > 2
+    assert made(8192, "essays")[1].input == made(8192)[1].input
+
+
+@pytest.mark.parametrize("scene", ["[[scenes]]\nsteps = [['{nobody} sang.']]", "scenes = 3"])
+def test_damaged_scenes_are_named(scene, tmp_path):
+    pack = shutil.copytree(OUTSIDE, tmp_path / "es")
+    groups = "chapter = {}\nparagraph = {}\nsentence = {}\nseasons = {dry = {}}\n"
+    (pack / "prose.toml").write_text(groups + scene, "utf-8")
+    with pytest.raises(DataError, match=r"prose\.toml: no scenes of a language"):
+        languages.read_pack(pack).narrator.first(9)

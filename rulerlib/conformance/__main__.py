@@ -2,6 +2,7 @@
 in it. 0: nothing differs from RULER; 1: something does; 2: the files could not be read.
 
 With ``--vectors`` it holds a port's scorers against `rulerlib.conformance.vectors`.
+With ``--language`` it says what a language pack can ask, see `rulerlib.conformance.packs`.
 With ``--reveal SEED`` it says instead whether that seed gives the questions of a commitment.
 """
 
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from rulerlib import commands, making
-from rulerlib.conformance import check, vectors
+from rulerlib.conformance import check, packs, vectors
 from rulerlib.errors import require
 
 
@@ -37,7 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--vectors", action="store_true",
         help="print answers to try a scorer on; or with a file of its scores, what differs",
     )  # fmt: skip
+    parser.add_argument("--language", help="say instead what a pack can ask: a code or a folder")
     given = parser.parse_args(arguments)
+    if given.language:
+        print(packs.report(given.language, given.tokenizer or "lille"))
+        return 0
     if given.vectors:
         wrong = vectors.differing(given.folder) if given.folder else None
         print(vectors.FILE.read_text("utf-8").rstrip() if wrong is None else "\n".join(wrong)

@@ -145,6 +145,19 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def number(parameter: str, value: Any, minimum: float, maximum: float) -> float:
+    """Return ``value`` if it is a number from ``minimum`` to ``maximum``.
+
+    Raises
+    ------
+    ParameterError
+        If it is anything else.
+    """
+    holds = is_number(value) and minimum <= value <= maximum
+    require(holds, parameter, value, f"a number from {minimum:g} to {maximum:g}")
+    return float(value)
+
+
 def one_of(parameter: str, value: Any, choices: Iterable[str]) -> str:
     """Return ``value`` if it is among ``choices``.
 

@@ -101,6 +101,12 @@ class Needle:
     key: str | None = None
     within: Sequence[Part] = ()
 
+    @classmethod
+    def holding(cls, value: str, text: str, depth: float, key: str | None) -> Needle:
+        """Return a needle whose value is what stands last in its text."""
+        start = text.rindex(value)
+        return cls(text, depth, (start, start + len(value)), key)
+
     @property
     def value_start(self) -> int:
         """The character of ``text`` at which the value begins; 0 where it holds none."""

@@ -396,10 +396,12 @@ ANCHOR = "x."
 # How many different units are remembered with what they cost: several lengths and tasks have them.
 KEPT = 200_000
 
-# Units of so many characters together are counted by their words, and so many of the units are
-# counted whole to see whether words add up. A word ends before a single space.
+# Units of so many characters together are counted by their pieces, and so many of the units are
+# counted whole to see whether pieces add up. A piece ends before a single space; long numbers and
+# names of many parts are cut where most tokenizers cut them, too.
 LONG, CHECKED = 2**18, 64
-_WORDS = re.compile(r"(?<=\S)(?= \S)")
+_PARTS = re.compile(r"(?!\Z) ?(?:\d{1,3}|[-(])?(?:[^\s\d(-]+|\s{2,}|[^\S ])*")
+_WORDS = re.compile(r"(?!\Z) ?(?:\S+|\s{2,}|[^\S ])*")
 
 
 # The next length, seed or setting of a task mostly has the same units, and perhaps more.
@@ -425,20 +427,30 @@ def costs(units: Sequence[str], seam: str, tokenizer: Tokenizer) -> list[int]:
 def costs_of(units: Sequence[str], seam: str, tokenizer: Tokenizer) -> list[int]:
     """Return what each unit adds in tokens, its seam included, and remember no unit.
 
-    The words of long texts are counted once and added up, unless some units show that this
+    The pieces of long texts are counted once and added up, unless some units show that this
     tokenizer makes other tokens of whole units.
     """
 
     def whole(units: Sequence[str]) -> list[int]:
-        anchor = tokenizer.count(ANCHOR)
-        counts = tokenizer.counts([ANCHOR + seam + unit for unit in units])
+        # A piece within a word has a letter before it, and no full stop.
+        anchors = [ANCHOR if seam or unit[:1].isspace() else ANCHOR[:1] for unit in units]
+        counts = tokenizer.counts(
+            [f"{at}{seam}{unit}" for at, unit in zip(anchors, units, strict=True)]
+        )
         # At least one: a token that crosses the seam may hide a unit wholly, and nothing is free.
-        return [max(1, count - anchor) for count in counts]
+        before = {anchor: tokenizer.count(anchor) for anchor in {*anchors}}
+        return [max(1, count - before[at]) for count, at in zip(counts, anchors, strict=True)]
 
-    if not seam or sum(map(len, units)) < LONG:
-        return whole(units)
-    words = [_WORDS.split(seam + unit) for unit in units]
-    different = [*dict.fromkeys(itertools.chain.from_iterable(words))]
-    cost = dict(zip(different, costs(different, "", tokenizer), strict=True)).__getitem__
-    sums, step = [sum(map(cost, unit)) for unit in words], -(-len(units) // CHECKED)
-    return sums if sums[::step] == whole(units[::step]) else whole(units)
+    def added(units: Sequence[str], pieces: re.Pattern[str]) -> list[int]:
+        parted = [pieces.findall(seam + unit) for unit in units]
+        different = [*dict.fromkeys(itertools.chain.from_iterable(parted))]
+        cost = dict(zip(different, costs(different, "", tokenizer), strict=True)).__getitem__
+        return [sum(map(cost, unit)) for unit in parted]
+
+    if seam and sum(map(len, units)) >= LONG:
+        some = units[:: -(-len(units) // CHECKED)]
+        right = whole(some)
+        for pieces in (_PARTS, _WORDS):
+            if added(some, pieces) == right:
+                return added(units, pieces)
+    return whole(units)

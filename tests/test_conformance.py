@@ -63,6 +63,9 @@ class Asked:
             hits = [reference in pred for reference in self.outputs]
         else:
             hits = [reference.lower() in pred.lower() for reference in self.outputs]
+        if self.scoring in tasks.TASKS:
+            row = tasks.TASKS[self.scoring].scoring
+            return row.score(self.pred, self.outputs)[row.ruler]
         mean = sum(hits) / len(hits)
         return {"mean": mean, "any": float(any(hits)), "all": float(all(hits))}[self.scoring]
 
@@ -84,9 +87,11 @@ def asked(task, language="en", count=8, seed=42, preds=None, **knobs):
             " " + ", ".join(outputs) + ".", f" {outputs[0].upper()}\n", " no idea", "",
             f" it is\x07 {outputs[-1]} and {outputs[0]}",
         ]  # fmt: skip
+        room = ROOM.get(kind, tasks.TASKS[task].tokens_to_generate)
+        rule = "any" if kind == "qa" else "mean" if kind in ROOM else task
         made.append(Asked(
             sample.input, sample.answer_prefix, outputs, sample.length,
-            forms[sample.index % len(forms)], ROOM[kind], "any" if kind == "qa" else "mean",
+            forms[sample.index % len(forms)], room, rule,
         ))  # fmt: skip
     return made
 
@@ -190,11 +195,11 @@ def found(report):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("language", ["da", "en"])
 def test_a_faithful_port_passes_in_every_task(layout, language, tmp_path):
-    for task in tasks.RULER:
+    for task in (*tasks.RULER, *tasks.FRONTIER):
         WRITERS[layout](tmp_path, task, asked(task, language))
     report = looked_at(tmp_path, layout)
     assert (report.findings, report.layout) == ([], layout)
-    assert (report.files, report.records) == (13, 13 * 8)
+    assert (report.files, report.records) == (13 + 6, (13 + 6) * 8)
     unscored = {"part-match averaged", "list all or nothing", "score differs"}
     assert set(report.unchecked) == (unscored if layout == layouts.OWN else set())
 
@@ -293,7 +298,7 @@ STATED = {layouts.LM_EVAL, layouts.OWN}
 COUNTED = {layouts.NVIDIA, layouts.NEMO}
 INJECTED = {
     "prefix": ("answer prefix lost", loses_prefix,
-               ("niah_multiquery", "vt", "cwe", "fwe", "qa_1"), ALL),
+               ("niah_multiquery", "vt", "cwe", "fwe", "qa_1", "trace"), ALL),
     "long": ("prompt over budget", long, ("niah_single_2", "vt", "qa_2"), ALL),
     "room": ("answer truncated", changing(room=20), ("niah_single_1", "cwe", "qa_1"), STATED),
     # No port says what its limit was; the answers end in the middle of the value.
@@ -303,7 +308,7 @@ INJECTED = {
     "mean": ("part-match averaged", averages, ("qa_1",), SCORED),
     "all": ("list all or nothing", changing(scoring="all"), ("niah_multivalue", "vt"), SCORED),
     "case": ("score differs", changing(case=True), ("niah_single_3", "qa_2", "fwe"), SCORED),
-    "any": ("score differs", changing(scoring="any"), ("vt",), SCORED),
+    "any": ("score differs", changing(scoring="any"), ("vt", "graphwalks"), SCORED),
     "tokens": ("special tokens twice", changing(before="<s><s>"),
                ("niah_single_2", "qa_1"), ALL),
     "templates": ("special tokens twice", changing(before=nested), ("cwe",), ALL),

@@ -18,7 +18,7 @@ from helpers_templates import FAMILIES, SPECIAL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import make_tokenizer, shared
+from conftest import make_tokenizer
 from rulerlib import tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
@@ -140,8 +140,7 @@ def check(data: Dataset, sample: Sample) -> None:
 )
 @pytest.mark.parametrize("task", ROWS)
 def test_the_reader_finds_the_answers(task, language, kind):
-    llama2 = kind == "llama2"
-    tokenizer = tokens.load(str(shared("tokenizers/llama2"))) if llama2 else make_tokenizer(kind)
+    tokenizer = make_tokenizer(kind)
     for length, count in [(1600, 1), (2048, 6), (8192, 2)]:
         for sample in (data := Dataset(task, length, language, tokenizer, num_samples=count)):
             check(data, sample)

@@ -17,8 +17,7 @@ from helpers_tasks import check_lengths
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import ROOT, make_tokenizer, shared
-from rulerlib import tokens
+from conftest import ROOT, make_tokenizer
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.models.reference import answer
@@ -131,18 +130,12 @@ def check(data: Dataset, sample: Sample) -> None:
     assert longest > data.length - data.maker.haystack.longest
 
 
-def tokenizer_of(kind: str) -> tokens.Tokenizer:
-    return (
-        tokens.load(str(shared(f"tokenizers/{kind}"))) if kind == "llama2" else make_tokenizer(kind)
-    )
-
-
 @pytest.mark.parametrize(
     ("kind", "language"), [("words", "da"), ("bytelevel", "en"), ("llama2", "da")]
 )
 @pytest.mark.parametrize("task", VARIANTS)
 def test_the_reader_finds_the_answers(task, language, kind):
-    tokenizer = tokenizer_of(kind)
+    tokenizer = make_tokenizer(kind)
     for length, count in [(1100, 8), (4096, 4), (16_384, 1)]:
         data = Dataset(task, length, language, tokenizer, num_samples=count)
         for sample in data:

@@ -31,7 +31,7 @@ pytest.importorskip("pandas")
 def run(tmp_path_factory):
     """A run in two languages."""
     root = tmp_path_factory.mktemp("submit") / "runs"
-    write_run(root, "en")
+    write_run(root, "en", [*tasks.RULER, "trace"])
     # What is no part of a submission: another task, and one with other knobs.
     write_run(root, "da", "passkey")
     write_run(root, "da", "vt", knobs={"num_hops": 2})
@@ -72,13 +72,13 @@ def test_every_answer_is_packed_with_a_hash_of_its_prompt(run, packed):
         assert (line["index"], line["outputs"]) == (record.index, record.outputs)
         assert line["pred"] == record.pred.replace("\ud800", "\ufffd")
         assert line["others"]["prompt"] == sha256(record.input.encode()).hexdigest()[:16]
-    assert len(lines) == 26 * SAMPLES
+    assert len(lines) == (26 + 1) * SAMPLES
     assert {line["input"] for line in lines} == {""}
 
 
 def test_its_scores_are_those_of_the_run(run, packed):
     """By the analysis of the run itself, which has read every answer."""
-    names = [*tasks.RULER]
+    names = [*tasks.RULER, "trace"]
     whole = analysis.scores(analysis.read_predictions(run.output, task_names=names))
     theirs = whole[whole["task"].isin(names)].reset_index(drop=True)
     ours = folder.read(packed).table()
@@ -150,7 +150,9 @@ def test_another_task_is_none_of_a_table(copy):
     text = (copy / folder.SETTINGS).read_text("utf-8").replace('"task": "vt"', '"task": "passkey"')
     (copy / folder.SETTINGS).write_text(text, "utf-8")
     helpers_submit.lines(lambda all_: [line.replace(", vt,", ", passkey,") for line in all_])(copy)
-    assert any("passkey, 900: not one of RULER's tasks" in fault for fault in check(copy))
+    assert any(
+        "passkey, 900: not one of the tasks of a submission" in fault for fault in check(copy)
+    )
 
 
 def test_few_questions_are_made_again_and_other_ones_each_time(copy):

@@ -1,7 +1,8 @@
 """What a port of RULER does otherwise than RULER, found in the files that it wrote.
 
 Given a folder of prompts, answers and scores, `check` names the differences from RULER's
-definition (Hsieh et al. 2024, and NVIDIA's scripts), each with its evidence. From a shell::
+definition (Hsieh et al. 2024, and NVIDIA's scripts), each with its evidence; of the tasks of
+``frontier``, those from ours. From a shell::
 
     rulerlib check FOLDER --tokenizer NAME
 
@@ -28,7 +29,11 @@ from rulerlib import tokens
 from rulerlib.conformance import layouts
 from rulerlib.conformance.faults import FAULTS
 from rulerlib.errors import DataError, whole_number
+from rulerlib.tasks import RULER
 from rulerlib.tokens import Tokenizer
+
+OTHER = "This task is none of RULER's; the page of the frontier says how it is asked and scored."
+"""What is said in place of RULER's way, where a task of the frontier differs."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ def check(
     ------
     DataError
         If there are no such files, one cannot be read or is damaged, they are of several layouts,
-        or none is of a task of RULER's.
+        or none is of a task of RULER's or the frontier's.
     ParameterError
         If there is no such tokenizer, or ``length`` is no whole number above 0.
     MissingExtraError
@@ -149,9 +154,9 @@ def check(
             if shown:
                 findings.append(Finding(
                     fault.name, str(file.path), file.task.name, file.length, len(shown), checked,
-                    shown[0].where, evidence, fault.ruler,
+                    shown[0].where, evidence, fault.ruler if file.task.name in RULER else OTHER,
                 ))  # fmt: skip
     if not records:
-        raise DataError(f"{folder}: no records of a task of RULER's, as file and folder names say.")
+        raise DataError(f"{folder}: no records of a task of RULER's or ours, as file names say.")
     unchecked = {fault.name: fault.needs for fault in FAULTS if not judged[fault.name]}
     return PortReport(str(folder), layout, len(files), records, findings, unchecked)

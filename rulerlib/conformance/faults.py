@@ -89,8 +89,11 @@ class Fault:
 
 @functools.cache
 def _ending(family: str) -> re.Pattern[str]:
-    """Return how the prompts of a family end: in RULER's wording, and in that of each pack."""
-    section, ruler = _SECTIONS[family]
+    """Return how the prompts of a family end: in RULER's wording, and in that of each pack.
+
+    Those of the frontier may end in any way.
+    """
+    section, ruler = _SECTIONS.get(family, ("", "|"))
     packs = [languages.load(code) for code in languages.available()]
     worded = [pack.paraphrased(at) for pack in packs for at in range(pack.paraphrases + 1)]
     texts = [text.strip() for pack in worded for text in _prefixes(pack.templates.get(section))]
@@ -136,6 +139,8 @@ def _over_budget(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
 
 def _unreadable(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
     any_one = file.task.scoring.ruler == "part_match"
+    if file.task.scoring.ruler not in _RULES:
+        return _NOTHING
 
     def readable(answer: PortAnswer) -> bool:
         folded = ""
@@ -267,7 +272,12 @@ def _scored(fault: str, file: PortFile, tokenizer: Tokenizer | None) -> Evidence
     there are no others.
     """
     answered = [answer for answer in file.answers if answer.pred is not None and answer.outputs]
-    ruler = file.task.scoring.ruler
+    scoring, ruler = file.task.scoring, file.task.scoring.ruler
+
+    def values_in(language: str) -> list[float]:
+        """Return the scores by a rule of the task's own."""
+        pairs = ((answer.pred or "", answer.outputs) for answer in answered)
+        return [scoring.score(*pair, language=language)[ruler] for pair in pairs]
 
     def values(rule: str, fold: Callable[[str], str]) -> list[float]:
         texts = [fold(clean(answer.pred or "")) for answer in answered]
@@ -283,8 +293,11 @@ def _scored(fault: str, file: PortFile, tokenizer: Tokenizer | None) -> Evidence
         return wrong or (answered if apart else [])
 
     scores = [answer for answer in answered if answer.score is not None or file.mean is not None]
-    expected = values(ruler, normalize)
-    shown = min(differing(expected), differing(values(ruler, str.lower)), key=len)
+    if ruler in _RULES:
+        rights = [values(ruler, normalize), values(ruler, str.lower)]
+    else:
+        rights = [*map(values_in, languages.available())]
+    expected, shown = rights[0], min(map(differing, rights), key=len)
     if not scores or not shown:
         return len(scores), (), ""
     explained, how = "", ""

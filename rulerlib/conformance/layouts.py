@@ -38,7 +38,7 @@ NVIDIA, OWN, LM_EVAL, NEMO = "NVIDIA", "rulerlib", "lm-eval", "NeMo-Skills"
 
 # What lm-eval calls RULER's two tasks of questions.
 _ALIASES = {"qa_squad": "qa_1", "qa_hotpot": "qa_2"}
-_NAMES = {name: name for name in tasks.RULER} | _ALIASES
+_NAMES = {name: name for name in (*tasks.RULER, *tasks.FRONTIER)} | _ALIASES
 # Longest first, so that a task of ours that is named after one of RULER's is not taken for it.
 _LONGEST_FIRST = sorted({*tasks.TASKS, *_ALIASES}, key=len, reverse=True)
 _TASK = re.compile(rf"(?<![a-z0-9])(?:{'|'.join(_LONGEST_FIRST)})(?![a-z0-9])")
@@ -91,7 +91,7 @@ class PortFile:
     path
         The file of the answers, or of the questions where there are no answers.
     task
-        Which of RULER's tasks they are of; its knobs are RULER's.
+        Which of RULER's tasks they are of, or of the frontier's; its knobs are those of the table.
     length
         The context length that the files' names or records say; None: they do not.
     answers
@@ -160,7 +160,7 @@ def _layout(path: Path) -> str:
 
 
 def task_of(path: Path) -> tasks.Task | None:
-    """Return RULER's task that a file's name or the nearest of its folders names; else None."""
+    """Return the task that a file's name or the nearest of its folders names; else None."""
     for name in (path.name, *(parent.name for parent in path.resolve().parents)):
         if matches := _TASK.findall(name):
             return tasks.TASKS.get(_NAMES.get(matches[-1], ""))
@@ -176,7 +176,7 @@ def length_of(path: Path) -> int | None:
 
 
 def read(layout: str, files: Sequence[Path]) -> Iterator[PortFile]:
-    """Yield the questions of files of one layout, those of RULER's tasks, for each length.
+    """Yield the questions of files of one layout, those of tasks that are known, for each length.
 
     Raises
     ------

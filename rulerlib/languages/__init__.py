@@ -109,6 +109,12 @@ class Language:
         listing = self.templates["list"]
         return str(listing["separator"].join(items[:-1]) + listing["last"] + items[-1])
 
+    def split(self, text: str) -> list[str]:
+        """Return the items of an enumeration that `join` has written."""
+        listing = self.templates["list"]
+        plain = text.replace(listing["last"], listing["separator"])
+        return [*filter(None, plain.split(listing["separator"]))]
+
     def label(self, value_type: str, count: int) -> dict[str, str]:
         """Return the words for ``count`` values: ``{"type": "tal", "the_type": "tallet"}``."""
         return dict(self.templates["types"][value_type]["one" if count == 1 else "many"])
@@ -177,11 +183,7 @@ class Language:
         """
         label = path[-1] if isinstance(path[-1], dict) else {}
         steps = [step for step in path if isinstance(step, str)]
-        names = {**label, **names}
-        # Not str.format: an unknown name must survive, and a value with braces is only text.
-        pieces = [*_pieces(self.text(*steps))]
-        pieces[1::2] = [str(names.get(name, f"{{{name}}}")) for name in pieces[1::2]]
-        return "".join(pieces)
+        return filled(self.text(*steps), **{**label, **names})
 
     def pattern(self, *path: str) -> re.Pattern[str]:
         """Return a pattern of what follows a template's context (else of all), a group a name."""
@@ -298,6 +300,14 @@ class Language:
             raise DataError(f"{self.folder / 'essays'}: no essays (*.txt) found.")
         # The first line of a file is its title, which is no sentence.
         return tuple(_read_text(file).partition("\n")[2].strip() for file in files)
+
+
+def filled(template: str, **names: Any) -> str:
+    """Return a template with its names filled in; a name that nobody gave stays in braces."""
+    # Not str.format: an unknown name must survive, and a value with braces is only text.
+    pieces = [*_pieces(template)]
+    pieces[1::2] = [str(names.get(name, f"{{{name}}}")) for name in pieces[1::2]]
+    return "".join(pieces)
 
 
 # Every draft fills the same few.

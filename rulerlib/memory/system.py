@@ -27,7 +27,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
-from rulerlib.errors import BusyError, DataError, flag, is_number, require, whole_number
+from rulerlib.errors import BusyError, DataError, flag, number, whole_number
 from rulerlib.languages import Language
 from rulerlib.tasks.episodes import Fact
 
@@ -126,8 +126,7 @@ class SystemSettings:
             elif isinstance(item.default, int):
                 whole_number(name, value, least, int(most))
             else:
-                holds = is_number(value) and least <= value <= most
-                require(holds, name, value, f"a number from {least} to {most:g}")
+                number(name, value, least, most)
 
 
 class System(ABC):

@@ -13,6 +13,7 @@ from rulerlib.analysis.tables import thousands
 from rulerlib.escaping import visible
 from rulerlib.submit.checking import DRAWN, check
 from rulerlib.submit.folder import FOLDER, named, pack, read
+from rulerlib.tasks import RULER
 
 
 @commands.command()
@@ -48,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _averages(folder: str | Path) -> Iterator[str]:
     """Yield what follows from a folder that holds: RULER's averages in each language."""
     table = read(named(folder)).table()
+    table = table[table["task"].isin(RULER)]
     lengths = [thousands(length) for length in sorted(table["length"].unique().tolist())]
     for row in analysis.summary(table).to_dict("records"):
         means = ", ".join(f"{row[length]:.1f} % at {length}" for length in lengths)

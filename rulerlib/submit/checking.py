@@ -25,6 +25,7 @@ from rulerlib.store.cell import Cell
 from rulerlib.submit.folder import (
     ANSWERS,
     NAMES,
+    PACKED,
     SETTINGS,
     AnsweredCell,
     Submission,
@@ -123,9 +124,11 @@ def _missing_cells(submission: Submission, least: int) -> Iterator[str]:
     """Yield what was not asked: a task, a length in one of the languages, samples."""
     sizes = {part.key: len(part.answers) // part.cell.decoding.samples for part in submission.cells}
     for part in submission.cells:
-        if part.cell.task not in RULER:
-            yield f"{part}: not one of RULER's tasks, which are {', '.join(RULER)}."
-    languages, _, lengths = (dict.fromkeys(names) for names in zip(*sizes, strict=True))
+        if part.cell.task not in PACKED:
+            yield f"{part}: not one of the tasks of a submission, {', '.join(PACKED)}."
+    # The frontier's tasks may be asked at lengths of their own.
+    ruler = [key for key in sizes if key[1] in RULER] or [*sizes]
+    languages, _, lengths = (dict.fromkeys(names) for names in zip(*ruler, strict=True))
     for language, length in itertools.product(languages, lengths):
         for task in RULER:
             if (language, task, length) not in sizes:

@@ -7,9 +7,9 @@
     a hash of the prompt (which can be made again), and how many tokens were read and written.
 
 Neither scores nor tables are part of the folder, because they follow from the answers. RULER's
-thirteen tasks are packed, as they stand in the table of tasks. What else a run was asked (other
-tasks, other knobs, the user's own texts) is left out: it cannot be compared with others. The same
-run gives the same bytes.
+thirteen tasks are packed, and beside them the six of the frontier, all as they stand in the table
+of tasks. What else a run was asked (other tasks, other knobs, the user's own texts) is left out: it
+cannot be compared with others. The same run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.store import answers, files
 from rulerlib.store.cell import Cell
-from rulerlib.tasks import RULER
+from rulerlib.tasks import FRONTIER, RULER
 
 FOLDER = "book/results/submitted"
 """Where submissions stand in the repository, each in a folder with the name of its model."""
@@ -43,6 +43,9 @@ SETTINGS, ANSWERS = "settings.json", "answers.jsonl.gz"
 
 NAMES = (SETTINGS, ANSWERS)
 """All files of the folder."""
+
+PACKED = (*RULER, *FRONTIER)
+"""The tasks that are packed; averages are those of RULER's."""
 
 LARGEST = 200_000_000
 """Bytes of a file that is read, when it is unpacked."""
@@ -100,7 +103,7 @@ class Submission:
     claimed
         The context length that its makers claim, in tokens; None where nobody says.
     cells
-        Those of a run in the order of language, length and RULER's tasks.
+        Those of a run in the order of language, length and `PACKED`.
     """
 
     name: str
@@ -170,10 +173,10 @@ def pack(run: str | Path, out: str | Path = FOLDER, claimed: int | None = None) 
     for path in sorted(folder.glob("*/*/pred/*.jsonl")):
         settings = answers.read_settings(path)
         cell = settings.get("cell") or {}
-        if not cell and path.name.partition("+")[0].removesuffix(".jsonl") in RULER:
+        if not cell and path.name.partition("+")[0].removesuffix(".jsonl") in PACKED:
             raise DataError(f"{path}: no settings beside it that tell what was asked.")
         changed = any(cell.get(name) for name in ("knobs", "texts", "memory", "study"))
-        if path.name.startswith(".") or cell.get("task") not in RULER or changed:
+        if path.name.startswith(".") or cell.get("task") not in PACKED or changed:
             continue
         part = AnsweredCell(_cell(settings), settings, [])
         model, *place = part.cell.answers("").parts
@@ -191,7 +194,7 @@ def pack(run: str | Path, out: str | Path = FOLDER, claimed: int | None = None) 
             raise DataError(f"{path}: a second file of answers to {part}; move one of them away.")
     layout = "a folder with <language>/<length>/pred/<task>.jsonl of RULER's tasks as they are"
     require(cells, "run", str(run), layout)
-    by_place = sorted(cells.values(), key=lambda part: (*part.key[::2], RULER.index(part.key[1])))
+    by_place = sorted(cells.values(), key=lambda part: (*part.key[::2], PACKED.index(part.key[1])))
     submission = Submission(folder.name, claimed, by_place)
     target = paths.named("out", out, "a folder") / submission.name
     more = {path.name for path in target.iterdir()} - {*NAMES} if target.is_dir() else ()

@@ -251,10 +251,10 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     Parameters
     ----------
     chosen
-        A name, several with commas between them, a list of names, ``"ruler"`` (the thirteen),
-        ``"frontier"`` (one of each family that tells today's best models apart), or ``"all"``
-        (every row of the table). ``package.module:FAMILY`` among them means all tasks
-        of a family from outside, see `rulerlib.tasks.outside`.
+        A name, several with commas between them, or a list of names. ``"ruler"`` among them means
+        the thirteen, ``"frontier"`` one of each family that tells today's best models apart,
+        ``"all"`` every row of the table, and ``package.module:FAMILY`` all tasks of a family from
+        outside, see `rulerlib.tasks.outside`.
     family
         Only tasks of this family are allowed.
 
@@ -264,19 +264,18 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
         If a name is unknown or of another family, given twice, or none is given.
     """
     ours = [name for name, of in _FAMILY_OF.items() if family in (None, of)]
-    if chosen == "all":
-        return ours
-    if chosen in ("ruler", "frontier"):
-        ours = [name for name in ours if name in (RULER if chosen == "ruler" else FRONTIER)]
-        require(ours, "tasks", chosen, f"'all': the family {family} has none of these")
-        return ours
+    groups = {"all": ours, "ruler": RULER, "frontier": FRONTIER}
     if isinstance(chosen, str):
         chosen = listed(chosen)
     sequence = isinstance(chosen, (list, tuple))
     require(sequence, "tasks", chosen, "a name, several with commas between, or 'all'")
     named = list[str]()
     for name in chosen:
-        if family is None and doors.is_outside(name):
+        if isinstance(name, str) and name in groups:
+            some = [one for one in groups[name] if one in ours]
+            require(some, "tasks", name, f"'all': the family {family} has none of these")
+            named += some
+        elif family is None and doors.is_outside(name):
             from rulerlib.tasks.outside import admit
 
             named += admit(name)

@@ -38,7 +38,7 @@ from rulerlib.scoring import ANY
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, fresh, knob
 
-SECTION = "associations"
+SECTION, STEPS = "associations", ("one", "two")
 
 # A question has fewer characters; a word of an answer that begins none of its sentences but the
 # first, which the answer prefix begins.
@@ -105,26 +105,21 @@ class Persons(Maker):
             names.append(fresh("name", partial(self._name, names, rng)))
         turns = rng.sample(range(count), count)
         depths = [depth_of(index)] if count == 1 else depths_of(count, rng)
-        needles = [
-            self._needle(drawn[at], names[at], depth)
-            for at, depth in zip(turns, depths, strict=True)
-        ]
-        drafts = []
-        for number in range(queries):
-            pair = drawn[number]
+        needles, drafts = list[Needle](), list[Draft]()
+        for at, depth in zip(turns, depths, strict=True):
+            pair, name = drawn[at], names[at]
+            text = self.language.fill(SECTION, pair.kind, "needle", name=name, thing=pair.thing)
+            needles.append(Needle.holding(name, text, depth, pair.thing))
+        for pair, name in zip(drawn[:queries], names, strict=False):
             query = pair.hops[self.knobs.num_hops - 1]
-            question = self.language.fill(SECTION, pair.kind, self._step, query=query)
-            draft = Draft(
-                *self.language.question(SECTION, question=question), [names[number]], needles,
-                [turns.index(at) for at in dict.fromkeys([number, *range(count)])], asked=1,
-            )  # fmt: skip
-            draft.facts = {"kind": pair.kind, "thing": pair.thing, "query": query}
-            drafts.append(draft)
+            question = self.language.fill(
+                SECTION, pair.kind, STEPS[self.knobs.num_hops - 1], query=query
+            )
+            order = [turns.index(at) for at in dict.fromkeys([names.index(name), *range(count)])]
+            parts = self.language.question(SECTION, question=question)
+            facts = {"kind": pair.kind, "thing": pair.thing, "query": query}
+            drafts.append(Draft(*parts, [name], needles, order, asked=1, facts=facts))
         return drafts, partial(self.haystack.draw, rng=rng)
-
-    @property
-    def _step(self) -> str:
-        return ("one", "two")[self.knobs.num_hops - 1]
 
     def _pair(self, drawn: list[Pair], rng: random.Random) -> Pair | None:
         """Return a pair that leads nowhere where another one does; None where a draw is not."""
@@ -139,20 +134,13 @@ class Persons(Maker):
         name: str = rng.choice(self.language.section(SECTION)["names"])
         return None if name in names or self.haystack.contains(name) else name
 
-    def _needle(self, pair: Pair, name: str, depth: float) -> Needle:
-        text = self.language.fill(SECTION, pair.kind, "needle", name=name, thing=pair.thing)
-        start = text.index(name)
-        return Needle(text, depth, (start, start + len(name)), pair.thing)
-
 
 def read(prompt: str, language: Language) -> str | None:
     """Return the name that is asked for, by the pairs of the language; ``""`` where none fits."""
-    if SECTION not in language.templates:
-        return None
     if (names := language.unfill(prompt, SECTION, "template")) is None:
         return None
     for pair in pairs(language):
-        for step, query in zip(("one", "two"), pair.hops, strict=False):
+        for step, query in zip(STEPS, pair.hops, strict=False):
             if names["question"] == language.fill(SECTION, pair.kind, step, query=query):
                 needle = language.fill(SECTION, pair.kind, "needle", name="\0", thing=pair.thing)
                 pattern = re.escape(needle).replace(re.escape("\0"), r"(\w+)")
@@ -166,18 +154,12 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
     text = normalize(clean(prediction.pred))
     values = {prediction.input[part.start : part.end] for part in prediction.parts_of("value")}
     taken = [name for name in values if name not in prediction.outputs and normalize(name) in text]
-    if not text:
-        kind = "cut off" if cut_off else "empty"
-    elif taken:
-        kind = "distractor"
-    elif mistakes.refused(text):
-        kind = "refused"
-    else:
-        # Words with a capital letter that begin no sentence, and do not repeat the question.
-        words, question = _WORD.findall(clean(prediction.pred)), prediction.input[-QUESTION:]
-        names = [word for word in words if word[0].isupper() and word not in question]
-        kind = "other name" if names else "other"
-    return kind
+    # Words with a capital letter that begin no sentence, and do not repeat the question.
+    words, question = _WORD.findall(clean(prediction.pred)), prediction.input[-QUESTION:]
+    others = [word for word in words if word[0].isupper() and word not in question]
+    return mistakes.opening(text, cut_off, not taken and mistakes.refused(text)) or mistakes.choose(
+        (taken, "distractor"), (others, "other name"), (True, "other")
+    )
 
 
 FAMILY = Family(

@@ -12,9 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from operator import add
 from typing import Any, ClassVar, TypeVar
 
-from rulerlib.errors import DataError, is_number, require
+from rulerlib.errors import DataError, number
 from rulerlib.filling import Budget, Composer, Shared, Take, TooLongError, Whole
 from rulerlib.haystack import Draft, Haystack, prose
 from rulerlib.languages import Language
@@ -52,7 +53,7 @@ MEMORY = "memory"
 
 def share(name: str, value: Any, most: float = 1) -> None:
     """Check that a knob is a share of something, and no more than ``most``."""
-    require(is_number(value) and 0 <= value <= most, name, value, f"a number from 0 to {most}")
+    number(name, value, 0, most)
 
 
 def fresh(what: str, draw: Callable[[], T | None]) -> T:
@@ -127,6 +128,9 @@ class Maker(ABC):
     section: ClassVar[str] = ""
     """The file of the language pack that its samples are made of; ``""``: none of its own."""
 
+    distractors: ClassVar[bool] = False
+    """Whether each unit of its haystack is a distractor."""
+
     def __init__(
         self,
         knobs: Any,
@@ -190,7 +194,9 @@ class Maker(ABC):
 
     def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
         """Return the parts of units of the haystack, given the characters where they begin."""
-        return []
+        first = [*starts] if self.distractors else []
+        ends = [*map(add, first, map(len, units))]
+        return [Column("distractor", first, ends)] if self.distractors else []
 
     @property
     def digest(self) -> str | None:

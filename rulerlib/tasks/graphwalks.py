@@ -56,7 +56,8 @@ from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, fresh, knob
 from rulerlib.tokens import Tokenizer, costs
 
-OPERATIONS = ("bfs", "parents")
+OPERATIONS = {"bfs": 1, "parents": -1}
+"""What is asked for, and whether edges are followed (1) or against their direction (-1)."""
 
 EMPTY = "[]"
 """The reference where no node is right: a list of none, which must be said."""
@@ -120,11 +121,6 @@ class Knobs(Checked):
         """The edges that leave a node of the graph, on average."""
         return ANSWERS ** (1 / self.depth) if self.operation == "bfs" else PARENTS
 
-    @property
-    def direction(self) -> int:
-        """1 where edges are followed, and -1 where they are followed against their direction."""
-        return 1 if self.operation == "bfs" else -1
-
 
 class Edges:
     """What edges cost between the nodes of a pool, as a haystack.
@@ -154,7 +150,7 @@ class Edges:
 
 # The next length mostly has the same names.
 @lru_cache(4)
-def _edges(seed: str, count: int, digits: int, tokenizer: Tokenizer) -> Edges:
+def _edges(seed: str, digits: int, tokenizer: Tokenizer, count: int) -> Edges:
     """Return edges between so many nodes; the first ones are the same, whatever the count."""
     rng, names = random.Random(f"{seed} names"), dict[str, None]()
     while len(names) < count:
@@ -198,11 +194,10 @@ class EdgeList(Maker):
     @cached_property
     def haystack(self) -> Edges:  # type: ignore[override]  # Its units have parts.
         """What edges cost, between as many nodes as the largest graph has, or more."""
-        digits, tokenizer = self.knobs.name_length, self.budget.tokenizer
-        edges = _edges(self._seed, LEAST, digits, tokenizer)
-        times = -(-self._nodes(self.budget.length, edges) // LEAST)
-        count = min(times * LEAST, 16**digits // 2)
-        return edges if times <= 1 else _edges(self._seed, count, digits, tokenizer)
+        digits = self.knobs.name_length
+        edges = partial(_edges, self._seed, digits, self.budget.tokenizer)
+        times = max(1, -(-self._nodes(self.budget.length, edges(LEAST)) // LEAST))
+        return edges(min(times * LEAST, 16**digits // 2))
 
     def _nodes(self, tokens: float, edges: Edges) -> int:
         """Return the number of nodes of a graph of so many tokens."""
@@ -218,7 +213,11 @@ class EdgeList(Maker):
             walks.append(walked)
         edges = [(node, end) for node, ends in children.items() for end in ends]
         rng.shuffle(edges)
-        needles = [*map(self._needle, edges, depths_of(len(edges), rng))]
+        needles, direction = list[Needle](), OPERATIONS[self.knobs.operation]
+        for edge, depth in zip(edges, depths_of(len(edges), rng), strict=True):
+            # Where it leads to on a walk is its value.
+            text = " -> ".join(edge[::direction])
+            needles.append(Needle.holding(edge[1], text, depth, edge[0]))
         drafts = [self._ask(walked, children, edges, needles) for walked in walks]
         return drafts, partial(self._fill, children, names[:size], rng.getrandbits(64))
 
@@ -245,13 +244,6 @@ class EdgeList(Maker):
         fewest = 1 if self.knobs.operation == "bfs" else 0
         long = len(answers) > MOST_ANSWERS or edges > FIRST_EDGES + MORE_EDGES * (steps - 1)
         return None if long or len(answers) < fewest else (children, size, walked)
-
-    def _needle(self, edge: tuple[str, str], depth: float) -> Needle:
-        """Return the line of an edge; where it leads to on a walk is its value."""
-        key, value = edge
-        text = " -> ".join(edge[:: self.knobs.direction])
-        start = text.index(value)
-        return Needle(text, depth, (start, start + len(value)), key)
 
     def _ask(
         self, walked: list[list[str]], children: dict[str, list[str]],
@@ -291,7 +283,7 @@ class EdgeList(Maker):
             # Some stand there already, and some cost less than the average.
             some += some // 64 + SPARE
             ends = rng.choices(starts, k=some), rng.choices(nodes, k=some)
-            pairs = zip(*ends[:: self.knobs.direction], strict=True)
+            pairs = zip(*ends[:: OPERATIONS[self.knobs.operation]], strict=True)
             edges |= dict.fromkeys(pair for pair in pairs if pair[0] != pair[1])
             added = (pool.sources[source] + pool.targets[target] for source, target in edges)
             sums = [*itertools.accumulate(added, initial=0)]
@@ -354,37 +346,39 @@ SETS = Scoring(
 """Sets of nodes: the original's F1, and the share of exact ones."""
 
 
-def _read(prompt: str, language: Language) -> list[list[str]] | None:
+def _read(prompt: str, language: Language) -> list[list[str]]:
     """Return the nodes at each depth of the walk that a prompt asks for, and one step beyond."""
-    for operation in OPERATIONS:
-        names = language.unfill(prompt, "graphwalks", operation, "template")
-        if names is not None:
+    for operation, direction in OPERATIONS.items():
+        if names := language.unfill(prompt, "graphwalks", operation, "template"):
             children: dict[str, list[str]] = {}
             for edge in _EDGE.findall(names["context"]):
-                node, end = edge if operation == "bfs" else edge[::-1]
+                node, end = edge[::direction]
                 children.setdefault(node, []).append(end)
             return layers(children, names["query"], int(names.get("depth", 1)) + 1)
-    return None
+    return []
 
 
 def read(prompt: str, language: Language) -> str | None:
     """Return the list that is asked for, of the edges that the prompt has."""
     walked = _read(prompt, language)
-    return None if walked is None else f"[{', '.join(walked[-2])}]"
+    return f"[{', '.join(walked[-2])}]" if walked else None
 
 
 def explain(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the mistake of a list of nodes, see `rulerlib.tasks.mistakes`."""
     language, text = prediction.others.get("language") or "en", prediction.pred.strip()
-    nodes, right = nodes_of(SETS.answer(text, language)), {*prediction.outputs} - {EMPTY}
-    given, reading = nodes or set(), _read(prediction.input, languages.load(language))
-    wrong, near = given - right, {*itertools.chain(*reading or ())}
-    distractors = wrong & {*itertools.chain(*_EDGE.findall(prediction.input))}
-    error = "refused" if nodes is None and mistakes.refused(text) else ""
-    if nodes is None and not error:
-        error = "cut off" if cut_off else "no final line" if text else "empty"
-    error = error or ("other depth" if wrong & near else "distractor" if distractors else "")
-    return error or ("wrong value" if wrong else "incomplete")
+    nodes, prompt = nodes_of(SETS.answer(text, language)), prediction.input
+    wrong, walked = (
+        (nodes or set()) - {*prediction.outputs},
+        _read(prompt, languages.load(language)),
+    )
+    return mistakes.choose(
+        (nodes is None and mistakes.refused(text), "refused"),
+        (nodes is None, "cut off" if cut_off else "no final line" if text else "empty"),
+        (not wrong.isdisjoint(itertools.chain(*walked)), "other depth"),
+        (not wrong.isdisjoint(itertools.chain(*_EDGE.findall(prompt))), "distractor"),
+        (True, "wrong value" if wrong else "incomplete"),
+    )
 
 
 FAMILY = Family(

@@ -32,7 +32,7 @@ import itertools
 import operator
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -41,15 +41,14 @@ from rulerlib import languages
 from rulerlib.errors import one_of, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Haystack, Needle, depth_of, depths_of
-from rulerlib.languages import Language
+from rulerlib.languages import Language, filled
 from rulerlib.metrics.matches import clean, soft
-from rulerlib.parts import Column
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.sources.source import Question
 from rulerlib.tasks import mistakes, readers
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
-from rulerlib.tasks.niah import last_place, value_of
+from rulerlib.tasks.niah import value_of
 from rulerlib.tasks.qa import Questions
 from rulerlib.texts import digest
 
@@ -59,9 +58,7 @@ KINDS, STEPS = ("keys", "values", "documents"), ("basic", "easy", "medium", "har
 # of ours has fewer characters.
 POOL_FACTOR, FEWEST, QUESTION = 2, 64, 2000
 
-OPERATIONS: dict[str, Callable[[int, int], int]] = {
-    "plus": operator.add, "minus": operator.sub, "times": operator.mul,
-}  # fmt: skip
+OPERATIONS = {"plus": operator.add, "minus": operator.sub, "times": operator.mul}
 
 
 @dataclass(frozen=True)
@@ -106,11 +103,11 @@ def problem(language: Language, rng: random.Random) -> str:
     sign = name.partition("_")[0]
     a, b = sorted(rng.sample(range(3, 13) if sign == "times" else range(11, 90), 2), reverse=True)
     right = OPERATIONS[sign](a, b)
-    near = [number for number in range(max(1, right - 12), right + 13) if number != right]
+    near = [*range(max(1, right - 12), right), *range(right + 1, right + 13)]
     options = rng.sample([right, *rng.sample(near, 3)], 4)
     who, things = rng.choice(section["names"]), rng.choice(section["things"])
-    text = language.fill("ladder", "problems", name, name=who, things=things, a=a, b=b)
-    return f"{text} " + " ".join(map("{}. {}".format, "ABCD", options)) + "."
+    text = filled(section["problems"][name], name=who, things=things, a=a, b=b)
+    return "{} A. {} B. {} C. {} D. {}.".format(text, *options)
 
 
 def solution(text: str, language: Language) -> str:
@@ -123,19 +120,18 @@ def solution(text: str, language: Language) -> str:
 
 
 def draw(
-    rng: random.Random, language: Language, knobs: Knobs, taken: set[str], others: frozenset[str]
+    rng: random.Random, language: Language, knobs: Knobs, taken: set[str]
 ) -> tuple[str, list[str]]:
-    """Return a key and its values, none of which is taken or another's, and take them."""
-    basic, new = knobs.step == "basic", list[str]()
-    while len(new) <= knobs.lines:
+    """Return a key and its values, none of which is taken, and take them."""
+    basic, new, count = knobs.step == "basic", list[str](), 1 + knobs.lines
+    while len(new) < count:
         if new:
             drawn = str(rng.randrange(10**9, 10**10)) if basic else problem(language, rng)
         else:
             drawn = value_of("words" if basic else "numbers", language, rng)
             # Words are few: the keys of many lines are those of others with a number behind them.
-            if basic and (drawn in taken or drawn in others):
-                drawn = f"{drawn}-{rng.randrange(10, 100)}"
-        if drawn not in taken and drawn not in others:
+            drawn += f"-{rng.randrange(10, 100)}" if basic and drawn in taken else ""
+        if drawn not in taken:
             taken.add(drawn)
             new.append(drawn)
     return new[0], new[1:]
@@ -156,7 +152,7 @@ def _others(
 ) -> tuple[list[str], frozenset[str]]:
     """Return the lines of other keys, those of a key together, and all keys and values in them."""
     rng, taken = random.Random(f"{seed} lines"), set[str]()
-    groups = (draw(rng, language, knobs, taken, frozenset()) for _ in range(count))
+    groups = (draw(rng, language, knobs, taken) for _ in range(count))
     pairs = ((key, value) for key, values in groups for value in values)
     return lines_of(pairs, language, knobs), frozenset(taken)
 
@@ -165,7 +161,7 @@ class Lines(Maker):
     """Makes samples about keys and their lines; from ``seed`` the other lines are drawn."""
 
     knobs: Knobs
-    section = "ladder"
+    section, distractors = "ladder", True
 
     @cached_property
     def _pool(self) -> tuple[list[str], frozenset[str]]:
@@ -181,8 +177,8 @@ class Lines(Maker):
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return a draft for each key that is asked for, and a function that adds other lines."""
-        knobs, taken, others = self.knobs, set[str](), self._pool[1]
-        groups = [draw(rng, self.language, knobs, taken, others) for _ in range(queries)]
+        knobs, taken = self.knobs, {*self._pool[1]}
+        groups = [draw(rng, self.language, knobs, taken) for _ in range(queries)]
         pairs = [(key, value) for key, values in groups for value in values]
         rng.shuffle(pairs)
         depths: list[float] = depths_of(len(pairs), rng)
@@ -192,8 +188,8 @@ class Lines(Maker):
         for text, (key, value), depth in zip(texts, pairs, depths, strict=True):
             # Of a question that is to be solved, the letter of the right option.
             wanted = f"{solution(value, self.language)}." if knobs.solved else value
-            start, end = last_place(wanted, text)
-            needles.append(Needle(text, depth, (start, end - knobs.solved), key))
+            start, size = text.rindex(wanted), len(wanted) - knobs.solved
+            needles.append(Needle(text, depth, (start, start + size), key))
         nth = rng.randrange(knobs.lines)
         drafts = [self._ask(key, pairs, needles, nth) for key, _ in groups]
         return drafts, partial(self._take, rng.getrandbits(64))
@@ -223,11 +219,6 @@ class Lines(Maker):
         answer = answered(knobs, values, outputs, language)
         tail = after_reading(tail, self)
         return Draft(head, tail, prefix, outputs, needles, order, needed, answer=answer)
-
-    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
-        """Return the part of each line of another key."""
-        first = [*starts]
-        return [Column("distractor", first, [*map(operator.add, first, map(len, units))])]
 
     def _take(self, state: int, room: int) -> Filling:
         """Return lines of other keys, those of a key together or not at all but for the last."""
@@ -330,33 +321,33 @@ class DocumentQuestions(Questions):
 
 def read(prompt: str, language: Language) -> str | None:
     """Return the answer that is asked for, of what the prompt has; `niah` reads basic lines."""
-    section, tail = language.templates.get("ladder", {}), prompt[-QUESTION:]
-    if reply := section.get("reply"):
-        # Between its turns a chat template has words of its own, and no full stop.
-        context = prompt.rpartition(reply)[0]
-        prompt = context[: context.rfind(".") + 1] or prompt
-    for kind, step in itertools.product(KINDS[:2] if section else (), STEPS[1:]):
+    ordinals, tail = language.section("ladder")["ordinals"], prompt[-QUESTION:]
+    # Between its turns a chat template has words of its own, and no full stop.
+    context = prompt.rpartition(language.text("ladder", "reply"))[0]
+    prompt = context[: context.rfind(".") + 1] or prompt
+    for kind, step in itertools.product(KINDS[:2], STEPS[1:]):
         if names := language.unfill(tail, "ladder", "lines", kind, step):
             start = language.fill("ladder", "line", key=names["query"], text="")
             lines = [text for text in prompt.split("\n") if text.startswith(start)]
             values = [text[len(start) :] for text in lines]
-            nth = section["ordinals"].index(names["ordinal"]) if "ordinal" in names else 0
+            nth = ordinals.index(names["ordinal"]) if "ordinal" in names else 0
             outputs = values if step == "easy" else values[nth : nth + 1]
             if kind == "keys" and step != "easy":
                 outputs = [solution(text, language) for text in values]
             return answered(Knobs(kind, step), values, outputs or [""], language)
-    for step in STEPS if section else ():
+    for step in STEPS:
         if names := language.unfill(tail, "ladder", "documents", step):
             start = re.escape(language.fill("ladder", "document", text=""))
             form = re.compile(rf"^{start}(\d{{7}}):\n([^\n]+)\n([^\n]+)$", re.MULTILINE)
-            documents = {title: (key, text) for key, title, text in form.findall(prompt)}
+            keys, texts = dict[str, str](), dict[str, str]()
+            for key, title, text in form.findall(prompt):
+                keys[title], texts[title] = key, text
             if step == "basic":
-                keys = [key for key, text in documents.values() if text.startswith(names["query"])]
-                return "".join(keys[:1])
-            texts = {title: text for title, (_, text) in documents.items()}
+                hits = (title for title in texts if texts[title].startswith(names["query"]))
+                return keys.get(next(hits, ""), "")
             if not (steps := readers.follow(names["query"], texts, language)):
                 return ""
-            last = documents[steps[-1][0]][0] if step == "easy" else steps[-1][2]
+            last = keys[steps[-1][0]] if step == "easy" else steps[-1][2]
             evidence = [words for _, words, _ in steps]
             return answered(Knobs("documents", step), evidence, [last], language)
     return None

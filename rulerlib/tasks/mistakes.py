@@ -50,12 +50,12 @@ _SAID = ("value", "old", "aside")
 _DIGITS = re.compile(rf"[0-9a-f-]{{{PIECE},}}")
 
 
-def _opening(text: str, cut_off: bool, declined: bool) -> str:
+def opening(text: str, cut_off: bool, declined: bool) -> str:
     """Return the kind of an answer that says nothing or declines; empty for any other."""
-    return _first((text and declined, "refused"), (text, ""), (cut_off, "cut off"), (True, "empty"))
+    return choose((text and declined, "refused"), (text, ""), (cut_off, "cut off"), (True, "empty"))
 
 
-def _first(*kinds: tuple[object, str]) -> str:
+def choose(*kinds: tuple[object, str]) -> str:
     """Return the first kind that fits."""
     return next(kind for fits, kind in kinds if fits)
 
@@ -87,7 +87,7 @@ def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: boo
     copied = [value for value in wrong if value in values.shown and value not in distractors]
     invented = len(wrong) - len(distractors) - len(copied)
     # The words of a refusal may have the form of a value, but stand in no haystack.
-    return _opening(text, cut_off, len(set(given)) == invented and refused(text)) or _first(
+    return opening(text, cut_off, len(set(given)) == invented and refused(text)) or choose(
         (copied and 2 * len(copied) >= len(wrong), "copied example"),
         (copies_beginning(prediction, text), "copied beginning"),
         (distractors, "distractor"),
@@ -108,7 +108,7 @@ def explain_question(prediction: Prediction, cut_off: bool = False) -> str:
     pattern = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)")
     documents = _documents(prediction) if answer else []
     taken = any(answer in document and pattern.search(document) for document in documents)
-    return _opening(text, cut_off, refused(text)) or _first(
+    return opening(text, cut_off, refused(text)) or choose(
         (not answer, "other"),
         (copies_beginning(prediction, text), "copied beginning"),
         (taken, "distractor"),
@@ -125,8 +125,8 @@ def explain_reading(prediction: Prediction, cut_off: bool = False) -> str:
     given = (pred if line is None else line).strip()
     golds = prediction.golds or [[output] for output in prediction.outputs]
     golds = [[one_form(span) for span in gold] for gold in golds]
-    if opening := _opening(given, cut_off, refused(given)):
-        return opening
+    if kind := opening(given, cut_off, refused(given)):
+        return kind
     if cut_off and line is None:
         return "cut off"
     return _cause(prediction, given, golds, language)
@@ -198,7 +198,7 @@ def explain_taught(prediction: Prediction, cut_off: bool = False) -> str:
     first, newline, _ = text.partition("\n")
     answer = short_answers.normalized(first, language)
     more = any(_holds(answer, output, language) for output in prediction.outputs)
-    error = _opening(text, cut_off, refused(first) or answer in _unknown(language)) or _first(
+    error = opening(text, cut_off, refused(first) or answer in _unknown(language)) or choose(
         (not any(map(str.isalnum, first)), "other"),
         (more, "more words"),
         (True, _whose(prediction, answer, language)),

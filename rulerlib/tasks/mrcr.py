@@ -36,7 +36,8 @@ from typing import Any
 from rulerlib.errors import DataError, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Needle, Pool, depths_of
-from rulerlib.languages import Language
+from rulerlib.languages import Language, filled
+from rulerlib.metrics.short_answers import em_raw
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring, one_form
 from rulerlib.tasks import mistakes
@@ -74,11 +75,6 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     )
 
 
-def filled(template: str, **names: str) -> str:
-    """Return a sentence with its names filled in; unknown ones stay in braces."""
-    return _NAME.sub(lambda name: names.get(name[1], name[0]), template)
-
-
 class Writer:
     """Writes what the user asks for, by the grammar of a language."""
 
@@ -101,7 +97,8 @@ class Writer:
         names = {name: rng.choice(words) for name, words in lists.items()}
         middle = rng.sample(form["middle"], MIDDLE)
         sentences = rng.choice(form["first"]), *middle, rng.choice(form["last"])
-        text = filled(form["seam"].join(sentences), **about(topic), **names)
+        names |= about(topic)
+        text = form["seam"].join(filled(sentence, **names) for sentence in sentences)
         request = filled(self._section["request"], a=form["a"], topic=topic) + reply
         return request + text, len(request)
 
@@ -200,11 +197,6 @@ def match_ratio(pred: str, references: Sequence[str]) -> float:
     return SequenceMatcher(None, text[PREFIX:], reference[PREFIX:]).ratio()
 
 
-def exact(pred: str, references: Sequence[str]) -> float:
-    """Return 1 for an answer that is the reference, character by character, else 0."""
-    return float(pred.strip() == references[0])
-
-
 def explain(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the mistake of an answer: what it says behind the prefix."""
     text, reference = one_form(prediction.pred).strip(), one_form("".join(prediction.outputs))
@@ -234,17 +226,15 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
 
 def read(prompt: str, language: Language) -> str | None:
     """Return the prefix and the text that is asked for; of fewer texts than that, the last."""
-    if "mrcr" not in language.templates:
-        return None
     names, section = language.unfill(prompt[-5000:], "mrcr", "question"), language.section("mrcr")
-    if names is None:
+    places = itertools.product(section["forms"], enumerate(section["ordinals"]))
+    wanted = (
+        row for row in places if names and filled(row[0]["the"], nth=row[1][1]) == names["the"]
+    )
+    if names is None or (row := next(wanted, None)) is None:
         return None
-    places = [*itertools.product(section["forms"], enumerate(section["ordinals"]))]
-    wanted = [row for row in places if filled(row[0]["the"], nth=row[1][1]) == names["the"]]
-    if not wanted:
-        return None
-    form, (number, _) = wanted[0]
-    request, topic = filled(section["request"], a=form["a"], topic=names["topic"]), names["topic"]
+    (form, (number, _)), topic = row, names["topic"]
+    request = filled(section["request"], a=form["a"], topic=topic)
 
     def any_of(sentences: Sequence[str]) -> str:
         texts = (re.escape(filled(_NAME.sub(_slot, one), **about(topic))) for one in sentences)
@@ -272,7 +262,7 @@ FAMILY = Family(
     category=FRONTIER,
     scoring=Scoring(
         ("match_ratio", "exact"), primary="match_ratio", ruler="match_ratio",
-        own={"match_ratio": match_ratio, "exact": exact},
+        own={"match_ratio": match_ratio, "exact": em_raw},
     ),
     tokens_to_generate=128,
     maker=Dialogue,

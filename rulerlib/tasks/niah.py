@@ -174,7 +174,7 @@ class Needles(Maker):
         needles = []
         for (key, value), depth in zip(pairs, depths, strict=True):
             text = self._needle(key, value)
-            needles.append(Needle(text, depth, last_place(value, text), key))
+            needles.append(Needle.holding(value, text, depth, key))
         taken, drafts = [*itertools.chain(*pairs)], []
         for number in range(queries):
             wanted = keys[number * knobs.num_needle_q : (number + 1) * knobs.num_needle_q]
@@ -331,9 +331,8 @@ class Classic(Maker):
         knobs, path = self.knobs, ("classics", self.knobs.needle)
         key, value = fresh(knobs.needle, partial(self._draw, rng))
         text = self.language.fill(*path, "needle", key=key, value=value)
-        start = text.index(value)
         depth = depth_of(index) if knobs.depth is None else knobs.depth
-        needle = Needle(text, depth, (start, start + len(value)), key or None)
+        needle = Needle.holding(value, text, depth, key or None)
         question = self.wording.question(*path, query=key)
         draft = Draft(*question, [value], [needle], [0], asked=1)
         return [draft], partial(self.haystack.draw, rng=rng)
@@ -389,18 +388,13 @@ class Distractors:
                 misses = 0
                 self._names.update((key, value))
                 text = self._sentence.replace("{key}", key).replace("{value}", value)
-                self._units[text] = key, *last_place(value, text)
+                start = text.rindex(value)
+                self._units[text] = key, start, start + len(value)
             return dict(itertools.islice(self._units.items(), count))
 
 
 # The next length has the same ones, and more.
 distractors = functools.lru_cache(4)(Distractors)
-
-
-def last_place(value: str, text: str) -> tuple[int, int]:
-    """Return where the last occurrence of a value in a text begins and ends."""
-    start = text.rindex(value)
-    return start, start + len(value)
 
 
 def _maker(knobs: Knobs, *rest: Any) -> Maker:

@@ -33,16 +33,14 @@ import bisect
 import hashlib
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from operator import add
 from typing import Any
 
 from rulerlib.errors import flag, require, whole_number
 from rulerlib.filling import Shared, Take
 from rulerlib.haystack import Draft, Filling, Needle, depth_of, depths_of, one_depth
-from rulerlib.parts import Column
 from rulerlib.scoring import ANY
 from rulerlib.sources import open_source, source_file
 from rulerlib.sources.encyclopedia import World
@@ -123,6 +121,8 @@ class Questions(Maker):
     """Makes the samples of one setting; from ``seed`` world and order of questions are drawn."""
 
     knobs: Knobs
+    # Documents beside the targets, their labels included.
+    distractors = True
 
     @cached_property
     def source(self) -> Source:
@@ -172,11 +172,6 @@ class Questions(Maker):
                 left <= self.haystack.counted.most, "length", self.budget.length, allowed_values
             )
         return shared
-
-    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
-        """Return the part of each document beside the targets, its label included."""
-        first = [*starts]
-        return [Column("distractor", first, list(map(add, first, map(len, units))))]
 
     def asked(self, index: int, rng: random.Random, queries: int) -> list[NumberedQuestion]:
         """Return the questions on one context, each after its number in the source.

@@ -36,12 +36,8 @@ def needles(prompt: str, language: Language) -> str | None:
             continue
         hits = language.pattern("niah", "needle").finditer(names["context"])
         pairs = [(hit["key"], hit["value"]) for hit in hits]
-        listing = language.templates["list"]
-        keys = names["query"].replace(listing["last"], listing["separator"])
-        values = [
-            value for key in keys.split(listing["separator"]) for name, value in pairs
-            if name == key
-        ]  # fmt: skip
+        keys = language.split(names["query"])
+        values = [value for key in keys for name, value in pairs if name == key]
         absent = language.templates.get("absent", {}).get("none", ("",))[0]
         none = absent if absent and absent in prompt[len(names["context"]) :] else ""
         return language.join(values) or none

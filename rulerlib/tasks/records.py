@@ -37,10 +37,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from operator import add
 from statistics import fmean
-from typing import Any
 
 from rulerlib import languages
-from rulerlib.errors import is_number, one_of, require, whole_number
+from rulerlib.errors import number, one_of, whole_number
 from rulerlib.filling import Shared, Take
 from rulerlib.haystack import Draft, Filling, Sized, largest
 from rulerlib.languages import Language
@@ -74,10 +73,6 @@ _RECORD = re.compile(r"^(\d{4}-\d\d-\d\d) \| ([^|\n]+) \| ([^\n]+)$", re.MULTILI
 _NUMBER = re.compile(r"(?<!\d)(?:\d{1,3}(?:[.,]\d{3}){1,3}|\d{1,12})(?!\d)")
 
 
-def _skew(name: str, value: Any) -> None:
-    require(is_number(value) and 1 <= value <= 100, name, value, "a number from 1 to 100")
-
-
 @dataclass(frozen=True)
 class Knobs(Checked):
     """What can be set about records.
@@ -102,7 +97,7 @@ class Knobs(Checked):
     within: str = knob("all", one_of, ("all", "part"))
     num_labels: int = knob(6, whole_number, 2, MOST_LABELS)
     num_users: int = knob(8, whole_number, 2, MOST_USERS)
-    skew: float = knob(3.0, _skew)
+    skew: float = knob(3.0, number, 1, 100)
 
 
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:
@@ -199,17 +194,14 @@ class Stream:
         """Return the number of its records where ``scale`` counts all, beside the least ones."""
         return self.least + (scale * self.weight >> WEIGHT_BITS + SCALE_BITS)
 
-    def draw(self, count: int) -> tuple[list[int], list[int]]:
-        """Return its first records as numbers, and what they cost from the first to each."""
+    def draw(self, count: int) -> tuple[list[tuple[str, str]], list[int]]:
+        """Return heads and sentences of its first records, and the sums of what they cost."""
         heads, sentences, size = self.heads, self.sentences, len(self.sentences)
-        numbers = random.Random(self.seed).choices(range(len(heads) * size), k=count)
-        added = (heads[number // size][1] + sentences[number % size][1] for number in numbers)
-        return numbers, [*itertools.accumulate(added, initial=0)]
-
-    def lines(self, numbers: Sequence[int]) -> list[str]:
-        """Return records by their numbers."""
-        heads, sentences, size = self.heads, self.sentences, len(self.sentences)
-        return [heads[number // size][0] + sentences[number % size][0] for number in numbers]
+        places = random.Random(self.seed).choices(range(len(heads) * size), k=count)
+        pairs = [(heads[place // size], sentences[place % size]) for place in places]
+        added = (head[1] + sentence[1] for head, sentence in pairs)
+        texts = [(head[0], sentence[0]) for head, sentence in pairs]
+        return texts, [*itertools.accumulate(added, initial=0)]
 
 
 class Records(Maker):
@@ -314,8 +306,9 @@ class Records(Maker):
             # The next record would be too much; what is left goes to one frequent subject.
             more = largest(partial(cost, scale), tokens, SPARE - 1)
             lines = list[str]()
-            for number, (stream, numbers, _) in enumerate(drawn):
-                lines += stream.lines(numbers[: stream.count(scale) + (0 if number else more)])
+            for stream, texts, _ in drawn:
+                extra = more if stream is streams[0] else 0
+                lines += map("".join, texts[: stream.count(scale) + extra])
             random.Random(f"{state} order").shuffle(lines)
             return lines, cost(scale, more)
 
@@ -353,15 +346,14 @@ def tally(text: str, within: str, language: Language) -> Counter[str]:
 
 def read(prompt: str, language: Language) -> str | None:
     """Return the number or the subject that is asked for, of the messages that a prompt has."""
-    for way in WAYS["any"] if "records" in language.templates else ():
+    for way in WAYS["any"]:
         if (names := language.unfill(prompt[-QUESTION:], "records", way)) is None:
             continue
         counts = tally(prompt, names["within"], language)
         if way == "count":
             return str(counts[names["label"]])
-        listing = language.templates["list"]
-        every = names.get("labels", "").replace(listing["last"], listing["separator"])
-        labels = every.split(listing["separator"]) if every else [names["label"], names["other"]]
+        every = language.split(names.get("labels", ""))
+        labels = every or [names["label"], names["other"]]
         return (min if way == "least" else max)(labels, key=counts.__getitem__)
     return None
 
@@ -412,9 +404,12 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
     given = [item for item in items if item and item.isdecimal() == right.isdecimal()]
     if given and right.isdecimal():
         return "near count" if abs(int(given[-1]) - int(right)) <= NEAR else "far count"
-    if not given and mistakes.refused(text):
-        return "refused"
-    return "other label" if given else "cut off" if cut_off else "other" if text else "empty"
+    declined = not given and mistakes.refused(text)
+    return (
+        "other label"
+        if given
+        else mistakes.opening(text, cut_off, declined) or ("cut off" if cut_off else "other")
+    )
 
 
 FAMILY = Family(

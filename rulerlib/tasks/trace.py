@@ -37,10 +37,11 @@ and the answer is always one whole number. `stated` says which number of an answ
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 
@@ -100,10 +101,9 @@ class Knobs(Checked):
 
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     """Return how many questions one context can be asked (None: any number), and why."""
-    if knobs.program == "functions":
-        # Each question brings its chain, and those of the others are functions like all.
-        return None, ""
-    return len(VIEWS), "the length, an item, the sum and the maximum are asked for once each"
+    # Each call brings its chain, and those of the others are functions like all.
+    once = "the length, an item, the sum and the maximum are asked for once each"
+    return (len(VIEWS), once) if knobs.program == "list" else (None, "")
 
 
 def _name(number: int) -> str:
@@ -128,26 +128,23 @@ def _leaf(x: int, rng: random.Random) -> tuple[str, int]:
 def _passed(x: int, rng: random.Random) -> tuple[str, int]:
     """Return what is passed on of an argument, as it is written after ``x``, and its value."""
     step = rng.randrange(1, LOW)
-    if x > HIGH or (x > LOW and rng.random() < 0.5):
-        return f" - {step}", x - step
-    return f" + {step}", x + step
+    falls = x > HIGH or (x > LOW and rng.random() < 0.5)
+    return (f" - {step}", x - step) if falls else (f" + {step}", x + step)
 
 
 def _before(value: int, rng: random.Random) -> tuple[str, int]:
     """Return what is done with the value of a call, as it is written before it, and the outcome."""
     step = rng.randrange(1, LARGEST)
-    if value + step <= LARGEST:
-        return f"{step} + ", value + step
-    return f"{value + step} - ", step
+    total = value + step
+    return (f"{step} + ", total) if total <= LARGEST else (f"{total} - ", step)
 
 
 def _function(name: str, x: int, run: str, others: Sequence[str], rng: random.Random) -> str:
     """Return a function that returns an expression for ``x``; for other arguments, another one."""
     if rng.random() < 0.5:
         return f"def {name}(x):\n    return {run}"
-    other = _leaf(x, rng)[0]
-    if others:
-        other = _call(x, rng.choice(others), rng)
+    leaf = _leaf(x, rng)[0]
+    other = _call(x, rng.choice(others), rng) if others else leaf
     bound = max(1, x + rng.randrange(-LOW, LOW))
     first, last = (run, other) if x > bound else (other, run)
     return f"def {name}(x):\n    if x > {bound}:\n        return {first}\n    return {last}"
@@ -162,27 +159,35 @@ def chain(names: Sequence[str], rng: random.Random) -> tuple[list[str], int, lis
 
     The last value is what the first function returns for the argument.
     """
-    arguments, passed = [rng.randrange(LOW, HIGH)], list[str]()
+    way = [("", rng.randrange(LOW, HIGH))]
     for _ in names[1:]:
-        text, x = _passed(arguments[-1], rng)
-        passed.append(text)
-        arguments.append(x)
+        way.append(_passed(way[-1][1], rng))
+    arguments = [x for _, x in way]
     run, value = _leaf(arguments[-1], rng)
     values, functions = [value], list[str]()
     for at in reversed(range(len(names))):
-        if at < len(names) - 1:
-            before, value = _before(values[-1], rng)
-            run = f"{before}{names[at + 1]}(x{passed[at]})"
-            values.append(value)
         functions.append(_function(names[at], arguments[at], run, names[at + 2 :], rng))
+        if at:
+            before, value = _before(value, rng)
+            run = f"{before}{names[at]}(x{way[at][0]})"
+            values.append(value)
     return functions[::-1], arguments[0], [*arguments, *values]
+
+
+# The next length has the same ones.
+@lru_cache(4)
+def _shuffled(seed: str) -> tuple[random.Random, list[int]]:
+    """Return the numbers of all names in any order, and what draws their functions."""
+    rng, numbers = random.Random(f"{seed} functions"), [*range(NAMES)]
+    del numbers[::KEPT]
+    rng.shuffle(numbers)
+    return rng, numbers
 
 
 def _sources(seed: str) -> Iterator[str]:
     """Yield functions. In each block, one calls only those before it, so that none is missing."""
-    rng, block = random.Random(f"{seed} functions"), list[str]()
-    numbers = [number for number in range(NAMES) if number % KEPT]
-    rng.shuffle(numbers)
+    rng, numbers = _shuffled(seed)
+    rng, block = copy.copy(rng), list[str]()
     for at, name in enumerate(map(_name, numbers)):
         block, x = (block if at % BLOCK else []), rng.randrange(LOW, HIGH)
         run = _leaf(x, rng)[0]
@@ -217,10 +222,9 @@ def apply(items: list[int], line: str) -> None:
     numbers = [*map(int, re.findall(r"\d+", line))]
     if method := re.match(r"\w+\.(append|insert|pop|remove|reverse)\(", line):
         getattr(items, method[1])(*numbers)
-    elif " = reversed(" in line:
-        items[slice(*numbers[:2])] = items[slice(*numbers[:2])][::-1]
-    elif re.match(r"\w+\[\d", line):
-        items[slice(*numbers[:2])] = numbers[2:]
+    elif re.match(r"\w+\[", line):
+        part = slice(*numbers[:2])
+        items[part] = items[part][::-1] if "reversed" in line else numbers[2:]
     else:
         items[:] = numbers
 
@@ -313,17 +317,18 @@ class Programs(Maker):
         count = self.knobs.num_steps
         start = BLOCK * rng.randrange(LEAST // BLOCK)
         names = _kept(count * queries, rng)
-        chains = [names[at : at + count] for at in range(0, len(names), count)]
-        drawn = [chain(row, rng) for row in chains]
+        firsts = range(0, len(names), count)
+        drawn = [chain(names[first : first + count], rng) for first in firsts]
         sources = [source for functions, _, _ in drawn for source in functions]
         # The functions of all chains, in any order.
         turns = rng.sample(range(len(names)), len(names))
         places = zip(turns, depths_of(len(names), rng), strict=True)
         needles = [Needle(sources[at], depth, key=names[at]) for at, depth in places]
         drafts = []
-        for row, (_, x, way) in zip(chains, drawn, strict=True):
-            order = [turns.index(names.index(name)) for name in dict.fromkeys([*row, *names])]
-            drafts.append(self._ask(f"{row[0]}({x})", way, needles, order))
+        for first, (_, x, way) in zip(firsts, drawn, strict=True):
+            needed = map(turns.index, range(first, first + count))
+            order = [*dict.fromkeys([*needed, *map(turns.index, range(len(names)))])]
+            drafts.append(self._ask(f"{names[first]}({x})", way, needles, order))
         return drafts, partial(self.haystack.take, start=start)
 
     def _list(
@@ -341,16 +346,13 @@ class Programs(Maker):
         # The first lines make all lists; the one that is asked for may be any of them.
         texts = [*haystack.states[start], *lines[1:]]
         texts.insert(place := rng.randint(0, OTHERS), lines[0])
-        depths = [0.0] * (OTHERS + 1) + depths_of(count, rng)
-        places = zip(texts, depths, strict=True)
+        places = zip(texts, [0.0] * (OTHERS + 1) + depths_of(count, rng), strict=True)
         needles = [Needle(text, depth, key=text[: len(name)]) for text, depth in places]
-        needed = [place, *range(OTHERS + 1, len(texts))]
-        order = [*dict.fromkeys([*needed, *range(len(texts))])]
-        drafts = []
-        for expression in expressions:
-            way = [_view(state, expression) for state in states]
-            drafts.append(self._ask(expression, way, needles, order))
-        return drafts, partial(haystack.take, start=start)
+        others = (at for at in range(OTHERS + 1) if at != place)
+        order = [place, *range(OTHERS + 1, len(texts)), *others]
+        ways = ([_view(state, expression) for state in states] for expression in expressions)
+        drafts = map(partial(self._ask, needles=needles, order=order), expressions, ways)
+        return [*drafts], partial(haystack.take, start=start)
 
     def _ask(self, query: str, way: list[int], needles: list[Needle], order: list[int]) -> Draft:
         """Return the question about an expression, whose value is the last on its way."""
@@ -362,9 +364,9 @@ class Programs(Maker):
 
 def _view(items: list[int], expression: str) -> int:
     """Return the value of an expression of ``VIEWS``."""
-    if place := re.search(r"\[(\d+)\]", expression):
-        return items[int(place[1])]
-    return {"len": len(items), "sum": sum(items), "max": max(items)}[expression[:3]]
+    place = re.search(r"\[(\d+)\]", expression)
+    views: dict[str, Callable[[list[int]], int]] = {"len": len, "sum": sum, "max": max}
+    return items[int(place[1])] if place else views[expression[:3]](items)
 
 
 def read(prompt: str, language: Language) -> str | None:
@@ -414,15 +416,16 @@ def stated(pred: str, language: str = "en") -> str | None:
 def explain(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the mistake of an answer that should be a whole number."""
     text, language = prediction.pred, prediction.others.get("language") or "en"
-    if not text.strip():
-        return "empty"
-    if (value := stated(text, language)) is None:
-        return "refused" if mistakes.refused(text) else "cut off" if cut_off else "other"
-    if int(value) in prediction.others.get("facts", {}).get("way", ()):
-        return "halfway"
-    # Not where whatever could follow would leave the number what it is.
-    open_ended = cut_off and stated(text + "0 0", language) != value
-    return "cut off" if open_ended else "wrong result"
+    value, way = stated(text, language), prediction.others.get("facts", {}).get("way", ())
+    return mistakes.choose(
+        (not text.strip(), "empty"),
+        (value is None and mistakes.refused(text), "refused"),
+        (value is None, "cut off" if cut_off else "other"),
+        (value in [*map(str, way)], "halfway"),
+        # Not where whatever could follow would leave the number what it is.
+        (cut_off and stated(text + "0 0", language) != value, "cut off"),
+        (True, "wrong result"),
+    )
 
 
 FAMILY = Family(

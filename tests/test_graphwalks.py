@@ -177,6 +177,7 @@ def test_golden_vectors_of_the_scores(written, wanted):
     [
         ("Final Answer: [c3, d4]", "en", 0),  # no overlap: 1 by the published script
         ("Endeligt svar: [a1, b2]", "da", 1),
+        ("Endaligt svar: [a1, b2]", "fo", 1),
         ("Final Answer: [a1, b2]", "da", 1),
         ("endeligt svar:\n[a1, b2]", "da", 1),
         ("Final Answer: `[A1, B2]`", "en", 1),

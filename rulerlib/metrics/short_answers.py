@@ -175,8 +175,11 @@ def answer_line(text: str, language: str = "en") -> str | None:
 
 @functools.cache
 def _labels(language: str) -> re.Pattern[str]:
-    packs = map(languages.load, (language, "en"))
-    words = (pack.text("reading", "answer_prefix").strip(" \n:") for pack in packs)
+    words = list[str]()
+    for pack in map(languages.load, (language, "en")):
+        # A pack of few families has the word in the questions about graphs alone.
+        place = ["reading"] if "reading" in pack.templates else ["graphwalks", "bfs"]
+        words.append(pack.text(*place, "answer_prefix").strip(" \n:").rpartition(" ")[2])
     either = "|".join(map(re.escape, dict.fromkeys(words)))
     # No label is the end of a word, as in "Ansvar:"; but that of "FinalAnswer:" is one.
     start = r"(?:(?<![^\W_])|(?-i:(?<=[a-zæøå])(?=[A-Z])))"

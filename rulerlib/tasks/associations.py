@@ -63,9 +63,7 @@ class Knobs(Checked):
 
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     """Return how many questions one context can be asked, and what decides it."""
-    return 1 + knobs.num_distractors, (
-        "each person is asked for once, and num_distractors sets how many others there are"
-    )
+    return 1 + knobs.num_distractors, "each person is asked for once; num_distractors adds others"
 
 
 class Pair(NamedTuple):

@@ -70,9 +70,7 @@ class Knobs(Checked):
 
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     """Return how many questions one context can be asked, and what decides it."""
-    return knobs.num_needles, (
-        "each text is asked for once, and num_needles sets how many answer the same request"
-    )
+    return knobs.num_needles, "each text is asked for once, and num_needles sets how many there are"
 
 
 class Writer:
@@ -254,11 +252,7 @@ def _slot(name: re.Match[str]) -> str:
 FAMILY = Family(
     name="mrcr",
     knobs=Knobs,
-    variants={
-        "mrcr": Knobs(),
-        "mrcr_4": Knobs(num_needles=4),
-        "mrcr_8": Knobs(num_needles=8),
-    },
+    variants={"mrcr": Knobs(), "mrcr_4": Knobs(num_needles=4), "mrcr_8": Knobs(num_needles=8)},
     category=FRONTIER,
     scoring=Scoring(
         ("match_ratio", "exact"), primary="match_ratio", ruler="match_ratio",

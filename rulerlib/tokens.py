@@ -390,15 +390,12 @@ def _compiled(template: str) -> Any:
 
 # --- What texts add where they stand --------------------------------------------------------------
 
-# What stands before a unit when its cost is counted: a unit ends as a sentence does.
-ANCHOR = "x."
+# What stands before a unit when its cost is counted, for a unit ends as a sentence does; and how
+# many different units are remembered with what they cost: several lengths and tasks have them.
+ANCHOR, KEPT = "x.", 200_000
 
-# How many different units are remembered with what they cost: several lengths and tasks have them.
-KEPT = 200_000
-
-# Units of so many characters together are counted by their pieces, and so many of the units are
-# counted whole to see whether pieces add up. A piece ends before a single space; long numbers and
-# names of many parts are cut where most tokenizers cut them, too.
+# Units of so many characters together are counted by their pieces, if those of so many add up.
+# A piece ends before a single space; long numbers and names are cut where most tokenizers cut them.
 LONG, CHECKED = 2**18, 64
 _PARTS = re.compile(r"(?!\Z) ?(?:\d{1,3}|[-(])?(?:[^\s\d(-]+|\s{2,}|[^\S ])*")
 _WORDS = re.compile(r"(?!\Z) ?(?:\S+|\s{2,}|[^\S ])*")
@@ -419,8 +416,7 @@ def costs(units: Sequence[str], seam: str, tokenizer: Tokenizer) -> list[int]:
         _counted.cache_clear()
         counted = _counted(seam, tokenizer)
     new = [unit for unit in dict.fromkeys(units) if unit not in counted]
-    if new:
-        counted.update(zip(new, costs_of(new, seam, tokenizer), strict=True))
+    counted.update(zip(new, costs_of(new, seam, tokenizer), strict=True))
     return [*map(counted.__getitem__, units)]
 
 
@@ -434,12 +430,11 @@ def costs_of(units: Sequence[str], seam: str, tokenizer: Tokenizer) -> list[int]
     def whole(units: Sequence[str]) -> list[int]:
         # A piece within a word has a letter before it, and no full stop.
         anchors = [ANCHOR if seam or unit[:1].isspace() else ANCHOR[:1] for unit in units]
-        counts = tokenizer.counts(
-            [f"{at}{seam}{unit}" for at, unit in zip(anchors, units, strict=True)]
-        )
+        texts = [at + seam + unit for at, unit in zip(anchors, units, strict=True)]
         # At least one: a token that crosses the seam may hide a unit wholly, and nothing is free.
         before = {anchor: tokenizer.count(anchor) for anchor in {*anchors}}
-        return [max(1, count - before[at]) for count, at in zip(counts, anchors, strict=True)]
+        pairs = zip(tokenizer.counts(texts), anchors, strict=True)
+        return [max(1, count - before[anchor]) for count, anchor in pairs]
 
     def added(units: Sequence[str], pieces: re.Pattern[str]) -> list[int]:
         parted = [pieces.findall(seam + unit) for unit in units]
@@ -448,8 +443,7 @@ def costs_of(units: Sequence[str], seam: str, tokenizer: Tokenizer) -> list[int]
         return [sum(map(cost, unit)) for unit in parted]
 
     if seam and sum(map(len, units)) >= LONG:
-        some = units[:: -(-len(units) // CHECKED)]
-        right = whole(some)
+        right = whole(some := units[:: -(-len(units) // CHECKED)])
         for pieces in (_PARTS, _WORDS):
             if added(some, pieces) == right:
                 return added(units, pieces)

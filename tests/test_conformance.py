@@ -298,8 +298,8 @@ STATED = {layouts.LM_EVAL, layouts.OWN}
 COUNTED = {layouts.NVIDIA, layouts.NEMO}
 INJECTED = {
     "prefix": ("answer prefix lost", loses_prefix,
-               ("niah_multiquery", "vt", "cwe", "fwe", "qa_1", "trace"), ALL),
-    "long": ("prompt over budget", long, ("niah_single_2", "vt", "qa_2"), ALL),
+               ("niah_multiquery", "vt", "cwe", "fwe", "qa_1"), ALL),
+    "long": ("prompt over budget", long, ("niah_single_2", "vt", "qa_2", "trace"), ALL),
     "room": ("answer truncated", changing(room=20), ("niah_single_1", "cwe", "qa_1"), STATED),
     # No port says what its limit was; the answers end in the middle of the value.
     "cut": ("answer truncated", cut, ("niah_single_1", "niah_multivalue"), COUNTED),

@@ -113,7 +113,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     ),
     "no JSON": (lines(lambda all_: ["{", *all_]), f"{_LINE}not valid JSON"),
     "no answers to a cell": (
-        lines(lambda all_: all_[:-SAMPLES]), f"{ANSWERS}: the cell en, qa_2, 900 is missing"
+        lines(lambda all_: all_[:-SAMPLES]), f"{ANSWERS}: the cell en, trace, 900 is missing"
     ),
     "a task left out of the settings": (
         about(lambda values: values["cells"].pop(8)), "the cell 'da, vt, 900' is none of settings"

@@ -332,7 +332,8 @@ class Classic(Maker):
         key, value = fresh(knobs.needle, partial(self._draw, rng))
         text = self.language.fill(*path, "needle", key=key, value=value)
         depth = depth_of(index) if knobs.depth is None else knobs.depth
-        needle = Needle.holding(value, text, depth, key or None)
+        start = text.index(value)
+        needle = Needle(text, depth, (start, start + len(value)), key or None)
         question = self.wording.question(*path, query=key)
         draft = Draft(*question, [value], [needle], [0], asked=1)
         return [draft], partial(self.haystack.draw, rng=rng)

@@ -14,6 +14,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -197,3 +198,21 @@ def digest(texts: Iterable[str]) -> str:
     """Return a hash of texts in their order, 16 hexadecimal digits, for a dataset to cite."""
     digests = (hashlib.sha256(text.encode()).digest() for text in texts)
     return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
+
+
+# --- Templates ------------------------------------------------------------------------------------
+
+
+def filled(template: str, **names: Any) -> str:
+    """Return a template with its names filled in; a name that nobody gave stays in braces."""
+    # Not str.format: an unknown name must survive, and a value with braces is only text.
+    pieces = [*pieces_of(template)]
+    pieces[1::2] = [str(names.get(name, f"{{{name}}}")) for name in pieces[1::2]]
+    return "".join(pieces)
+
+
+# Every draft fills the same few.
+@lru_cache(1024)
+def pieces_of(template: str) -> tuple[str, ...]:
+    """Return a template cut at its names: texts and names in turn."""
+    return tuple(re.split(r"\{(\w+)\}", template))

@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any
 
 from rulerlib import paths
 from rulerlib.errors import DataError, MissingWordingError, is_text, one_of, require
+from rulerlib.texts import filled, pieces_of
 
 if TYPE_CHECKING:
     from rulerlib.languages.numbers import Numbers
@@ -187,7 +188,7 @@ class Language:
 
     def pattern(self, *path: str) -> re.Pattern[str]:
         """Return a pattern of what follows a template's context (else of all), a group a name."""
-        pieces = [*map(re.escape, _pieces(self.text(*path).rpartition("{context}")[2].lstrip()))]
+        pieces = [*map(re.escape, pieces_of(self.text(*path).rpartition("{context}")[2].lstrip()))]
         names = pieces[1::2]
         for at, name in enumerate(names):
             group = rf"(?P<{name}>\S(?:[^\n]*?\S)??)"
@@ -300,21 +301,6 @@ class Language:
             raise DataError(f"{self.folder / 'essays'}: no essays (*.txt) found.")
         # The first line of a file is its title, which is no sentence.
         return tuple(_read_text(file).partition("\n")[2].strip() for file in files)
-
-
-def filled(template: str, **names: Any) -> str:
-    """Return a template with its names filled in; a name that nobody gave stays in braces."""
-    # Not str.format: an unknown name must survive, and a value with braces is only text.
-    pieces = [*_pieces(template)]
-    pieces[1::2] = [str(names.get(name, f"{{{name}}}")) for name in pieces[1::2]]
-    return "".join(pieces)
-
-
-# Every draft fills the same few.
-@functools.lru_cache(1024)
-def _pieces(template: str) -> tuple[str, ...]:
-    """Return a template cut at its names: texts and names in turn."""
-    return tuple(re.split(r"\{(\w+)\}", template))
 
 
 # One object for each, so that what is made of a language is found again.

@@ -41,7 +41,7 @@ from rulerlib import languages
 from rulerlib.errors import one_of, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Haystack, Needle, depth_of, depths_of
-from rulerlib.languages import Language, filled
+from rulerlib.languages import Language
 from rulerlib.metrics.matches import clean, soft
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
@@ -50,7 +50,7 @@ from rulerlib.tasks import mistakes, readers
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
 from rulerlib.tasks.niah import value_of
 from rulerlib.tasks.qa import Questions
-from rulerlib.texts import digest
+from rulerlib.texts import digest, filled
 
 KINDS, STEPS = ("keys", "values", "documents"), ("basic", "easy", "medium", "hard")
 

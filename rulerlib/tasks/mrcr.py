@@ -36,13 +36,13 @@ from typing import Any
 from rulerlib.errors import DataError, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Needle, Pool, depths_of
-from rulerlib.languages import Language, filled
+from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import em_raw
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring, one_form
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, TRIES, Checked, Family, Maker, knob
-from rulerlib.texts import digest
+from rulerlib.texts import digest, filled
 from rulerlib.tokens import Tokenizer
 
 # The characters with which an answer begins.

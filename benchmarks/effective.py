@@ -52,17 +52,17 @@ def main() -> None:
     table = pd.read_csv(given.published)
     lengths = [int(name) for name in table.columns if name.isdigit()]
     shown = table[list(map(str, lengths))].apply(pd.to_numeric, errors="coerce").dropna() / 100
-    rng = np.random.default_rng(given.seed)
     queries = {task: shared_queries(task, given.queries) for task in RULER}
     places, rows = np.log(lengths), []
     for number in range(given.models):
+        # A generator for each model: another plan searches the same models.
+        rng = np.random.default_rng([given.seed, number])
         curve = shown.to_numpy()[rng.integers(len(shown))] + rng.normal(0, 0.01, len(lengths))
         curve = np.minimum.accumulate(np.clip(curve, 0.02, 0.99))
         easier = np.array([*EASIER.values()]) + rng.normal(0, 0.7, len(EASIER))
         truth = np.array([rates(average, easier) for average in curve])
-        search = Search(RULER, lengths, confidence=given.confidence, seed=number, queries=queries)
-        while not search.done and search.spent < SHARE * search.design:
-            length, tasks = search.ask()
+        search = Search(RULER, lengths, confidence=given.confidence, queries=queries)
+        for length, tasks in search.rounds(SHARE):
             scores = []
             for task in tasks:
                 rate, size = (

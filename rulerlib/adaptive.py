@@ -7,15 +7,17 @@ of Bounded Random Variables by Betting"). Against "8K" he bets that a length up 
 threshold, and that a longer one lies above it, and what he wins at all lengths is multiplied. The
 averages are taken to fall with the length: one that comes back is not looked for.
 
-A round draws tasks at random, those more often whose answers vary most. An answer ``y`` to a task
-of which ``m`` is expected, drawn with probability ``q`` of ``T`` tasks, counts as
-``(y - m) / (q T) + mean of all m``: its mean is the average over the tasks, whatever is expected,
-and it varies less than ``y`` does.
+A round asks every task, those more often whose answers vary most. Before it a rate is claimed for
+each task, so that the mean of all rates is the average that is claimed: what is expected of the
+tasks, moved by the same points. An answer ``y`` to a task that is asked ``n`` times multiplies the
+money by ``1 + stake (y - claimed) / n``. A round multiplies it on average by no more than
+``exp(stake * sum of all (rate - claimed))``, which is 1 or less if the claim is true, whatever is
+expected of which task; so only the variance within the tasks counts. The stake is the one that
+wins most on average where the average is as expected (Kelly's criterion).
 
->>> search = Search(["vt", "cwe"], [4096, 8192], seed=1)
->>> length, tasks = search.ask()
->>> length, len(tasks)
-(4096, 2)
+>>> search = Search(["vt", "cwe"], [4096, 8192])
+>>> search.ask()
+(4096, ['vt', 'cwe'])
 >>> for _ in range(40):
 ...     search.add(8192, [("vt", 1.0), ("cwe", 1.0)])
 >>> str(search)
@@ -25,8 +27,7 @@ and it varies less than ``y`` does.
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -38,12 +39,15 @@ from rulerlib.sequential import THRESHOLD
 
 Array = NDArray[np.float64]
 
-# Stakes, as shares of the most that may be staked, and the money on each: a small stake wins where
-# an average is near the threshold, a large one where it is far.
-STAKES, MONEY = np.array([0.12, 0.45]), np.array([0.4975, 0.4975])
+# Gaps between an average and what is claimed of it: a stake suits each, and has this much money.
+# The rest is kept, so that a length where every bet is lost costs no more.
+GAPS, MONEY = np.array([0.02, 0.08]), np.array([0.8, 0.195])
 
-# Money that is not staked at all, so that a length where every bet is lost costs no more.
-KEPT = 1 - MONEY.sum()
+# No bet loses more than this share of what it is made with.
+MOST = 0.8
+
+# Answers of a task in a round, at most.
+OFTEN = 4
 
 # What is expected of a task before anybody answered, and as how many answers that counts.
 EXPECTED, WEIGHT = 0.85, 1.5
@@ -51,14 +55,20 @@ EXPECTED, WEIGHT = 0.85, 1.5
 # The averages that an interval is made of.
 AVERAGES = (np.arange(200) + 0.5) / 200
 
-# How much of the drawing is even: no task is drawn less often than this share of its turn.
-EVEN = 0.3
-
 # Points by which an average is expected to fall with each doubling, where nobody asked yet.
 FALL = 0.03
 
 # Averages this near to the threshold are bet on in both directions.
 NEAR = 0.01
+
+# How alike right answers on one context are expected to be: their correlation.
+ALIKE = 0.1
+
+# Tasks whose draws vary by less than this, a token's worth, are asked as if they varied so much.
+FLOOR = 0.15
+
+# Models that are drawn to say what a search will cost.
+DRAWN = 40
 
 PAPER = 500
 """Questions of each task at each length in RULER's design."""
@@ -77,8 +87,6 @@ class Search:
         What an average has to exceed, in percent.
     confidence
         How often the true outcome is never refuted.
-    seed
-        Decides which tasks are drawn.
     queries
         For tasks that share contexts, how many questions each has: a draw is then the mean of
         their scores.
@@ -90,8 +98,10 @@ class Search:
     path
         A row for each round: ``length``, ``draws``, their ``mean``, ``left`` (the outcomes
         afterwards) and ``tokens`` (fed so far).
+    speed
+        Tokens fed a second, as measured or as told; 0: not known yet.
     seconds
-        How long it took to ask what was not asked before.
+        How long the engine took for what was not asked before.
     """
 
     def __init__(
@@ -100,20 +110,19 @@ class Search:
         lengths: Sequence[int],
         threshold: float = THRESHOLD,
         confidence: float = 0.95,
-        seed: int = 42,
         queries: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.tasks, self.lengths = list(tasks), sorted(lengths)
         self.threshold, self.confidence = threshold / 100, confidence
-        self._needed, self._rng = -math.log(1 - confidence), random.Random(seed)
+        self._needed = -math.log(1 - confidence)
         self._queries = np.array([queries.get(task, 1) for task in self.tasks])
-        self.path, self.seconds = list[dict[str, Any]](), 0.0
+        self.path, self.speed, self.seconds = list[dict[str, Any]](), 0.0, 0.0
         shape = len(self.lengths), len(self.tasks)
         self.sums, self.counts = np.zeros(shape), np.zeros(shape)
         # The logarithm of what each stake won: for "above" and for "below", at each length.
-        self._won = np.zeros((len(self.lengths), 2, len(STAKES)))
+        self._won = np.zeros((len(self.lengths), 2, len(GAPS)))
         # The same against each of the `AVERAGES`, both ways.
-        self._won_against = np.zeros((len(self.lengths), 2, len(STAKES), len(AVERAGES)))
+        self._won_against = np.zeros((len(self.lengths), 2, len(GAPS), len(AVERAGES)))
         self._refuted = np.zeros(len(self.lengths) + 1, dtype=bool)
 
     # --- What is known ---
@@ -167,8 +176,7 @@ class Search:
     def _expected(self) -> Array:
         """The score that is expected of each task at each length: its own, and its mean of all."""
         near = (self.sums.sum(axis=0) + EXPECTED * WEIGHT) / (self.counts.sum(axis=0) + WEIGHT)
-        expected: Array = np.clip((self.sums + 2 * near) / (self.counts + 2), 0.03, 0.97)
-        return expected
+        return np.asarray(np.clip((self.sums + 2 * near) / (self.counts + 2), 0.03, 0.97))
 
     @property
     def averages(self) -> Array:
@@ -180,13 +188,12 @@ class Search:
         start = self.threshold + 0.014
         near = (weights * (measured - FALL * away)).sum(axis=1) + 0.5 * start
         near /= weights.sum(axis=1) + 0.5
-        averages: Array = (rounds * measured + near) / (rounds + 1)
-        return averages
+        return np.asarray((rounds * measured + near) / (rounds + 1))
 
     def evidence(self) -> Array:
         """Return the logarithm of the winnings against each outcome, the shortest first."""
         staked = np.logaddexp.reduce(self._won + np.log(MONEY), axis=2)
-        above, below = np.logaddexp(staked, math.log(KEPT)).T
+        above, below = np.logaddexp(staked, math.log(1 - MONEY.sum())).T
         evidence: Array = np.append(0.0, np.cumsum(below))
         evidence[:-1] += np.cumsum(above[::-1])[::-1]
         return evidence
@@ -197,7 +204,7 @@ class Search:
         They hold at any time, all lengths together, for averages that fall with the length: a
         length where little was asked is bounded by its neighbours.
         """
-        won = np.logaddexp.reduce(self._won_against, axis=(1, 2)) - math.log(2 * len(STAKES))
+        won = np.logaddexp.reduce(self._won_against, axis=(1, 2)) - math.log(2 * len(GAPS))
         kept = won < self._needed + math.log(len(self.lengths))
         step = 1 / len(AVERAGES)
         lows = np.where(kept, AVERAGES, 1).min(axis=1) - step / 2
@@ -232,28 +239,75 @@ class Search:
             f" {area:.2f} ({low:.2f} to {high:.2f}): {self.answers:,} answers, at most"
             f" {self.spent / 1e6:,.1f} million tokens ({self.computed / 1e6:,.1f} where contexts"
             f" are read once), {100 * self.spent / self.design:.2g} % of RULER's design,"
-            f" {self.seconds:,.0f} s."
+            f" {_rounded(self.seconds / 3600)} hours."
+        )
+
+    # --- What it will cost ---
+
+    def forecast(self, share: float) -> list[float]:
+        """Return the tokens of half of all searches, of nine of ten, and at the latest.
+
+        Drawn models are searched for. Their log odds lie between 1 below and 3 above those of the
+        threshold at the shortest length, and fall by up to 1 from each length to the next.
+        """
+        queries = dict(zip(self.tasks, self._queries, strict=True))
+        spent, center = [], math.log(max(self.threshold, 0.01) / max(1 - self.threshold, 0.01))
+        for number in range(DRAWN):
+            rng = np.random.default_rng(number)
+            search = Search(
+                self.tasks, self.lengths, 100 * self.threshold, self.confidence, queries
+            )
+            falls = rng.uniform(0, 1, len(self.lengths))
+            levels = center + rng.uniform(-1, 3) - np.cumsum(falls) + falls[0]
+            odds = levels[:, None] + rng.normal(0, 1.5, len(self.tasks))
+            rates = dict(zip(self.lengths, 1 / (1 + np.exp(-odds)), strict=True))
+            for length, names in search.rounds(share):
+                at = [self.tasks.index(name) for name in names]
+                right = rng.binomial(self._queries[at], rates[length][at]) / self._queries[at]
+                search.add(length, [*zip(names, right, strict=True)])
+            spent.append(search.spent)
+        last = share * self.design
+        return [*np.quantile(np.minimum(spent, last), (0.5, 0.9)), last]
+
+    def cost(self, tokens: Sequence[float]) -> str:
+        """Return what a `forecast` says, in hours as well where the `speed` is known."""
+        half, most, last = (_rounded(number / 1e6) for number in tokens)
+        hours = (_rounded(number / (self.speed or 1) / 3600) for number in tokens)
+        when = f"; at {self.speed:,.0f} tokens a second, in {', '.join(hours)} hours"
+        return (
+            f"It will feed {half} million tokens (half of {DRAWN} drawn models) to {most} (nine of"
+            f" ten), and ends at {last} at the latest{when if self.speed else ''}."
         )
 
     # --- What is asked next ---
 
+    def rounds(self, share: float) -> Iterator[tuple[int, list[str]]]:
+        """Yield what is asked until the search is done, or a share of RULER's tokens is fed."""
+        while not self.done and self.spent < share * self.design:
+            yield self.ask()
+
     def ask(self) -> tuple[int, list[str]]:
         """Return the length of the next questions, and a task for each."""
-        place = self._place()
-        shares = self._shares(place)
+        variances = self._variances()
+        place = self._place(variances)
         # The more was asked at a length, the more is asked before its answers are looked at.
-        rounds = 1 + int(self.counts[place].sum() / len(self.tasks) / 8)
-        drawn = self._rng.choices(self.tasks, [*shares], k=rounds * len(self.tasks))
-        return self.lengths[place], drawn
+        rounds = 1 + int(self.counts[place].sum() / len(self.tasks) / 16)
+        often = rounds * self._often(variances)[place]
+        return self.lengths[place], [*np.repeat(self.tasks, often).tolist()]
 
-    def _shares(self, place: int) -> Array:
-        """Return with which probability each task is drawn at a length."""
-        expected = self._expected[place]
-        spread = np.sqrt(expected * (1 - expected))
-        shares: Array = EVEN / len(self.tasks) + (1 - EVEN) * spread / spread.sum()
-        return shares
+    def _variances(self) -> Array:
+        """Return how much a draw of each task is expected to vary at each length."""
+        expected = self._expected
+        alike = (1 + (self._queries - 1) * ALIKE) / self._queries
+        return np.asarray(expected * (1 - expected) * alike)
 
-    def _place(self) -> int:
+    def _often(self, variances: Array) -> NDArray[np.int64]:
+        """Return how often a round asks each task: as its draws vary, for their tokens."""
+        spread = np.sqrt(variances / self._queries)
+        least = np.maximum(spread.min(axis=1, keepdims=True), FLOOR)
+        return np.asarray(np.clip(np.round(spread / least), 1, OFTEN), int)
+
+    def _place(self, variances: Array) -> int:
         """Return the place of the length where the next answers tell the most for their tokens.
 
         For each pair of neighbouring outcomes: what it is expected to cost to refute all others.
@@ -261,53 +315,58 @@ class Search:
         if not self.counts.any():
             return (len(self.lengths) - 1) // 2
         left = np.flatnonzero(~self._refuted)
-        first, last, gap = left[0], left[-1], self.averages - self.threshold
+        first, last, gaps = left[0], left[-1], self.averages - self.threshold
         missing = np.maximum(self._needed - self.evidence(), 0.1)
+        # What it costs to win 1, in the logarithm, where a length is taken to be above or below.
+        dear = [self._costs(sign * gaps, variances) for sign in (1, -1)]
         best, chosen = math.inf, min(int(first), len(self.lengths) - 1)
         for pair in range(first, last):
             costs = []
             # A length above the threshold refutes shorter outcomes, one below it longer ones.
             if first < pair:
                 reach = range(pair - 1, min(pair + 2, len(self.lengths)))
-                costs.append(min((self._cost(at, gap[at], missing[pair - 1]), at) for at in reach))
+                costs.append(min((missing[pair - 1] * dear[0][at], at) for at in reach))
             if last > pair + 1:
                 reach = range(max(0, pair - 1), pair + 2)
-                costs.append(min((self._cost(at, -gap[at], missing[pair + 2]), at) for at in reach))
+                costs.append(min((missing[pair + 2] * dear[1][at], at) for at in reach))
             if costs and (total := sum(cost for cost, _ in costs)) < best:
                 best, chosen = total, min(costs)[1]
         return chosen
 
-    def _cost(self, place: int, gap: float, missing: float) -> float:
-        """Return the tokens after which bets on an average ``gap`` away have won what is missing.
+    def _costs(self, gaps: Array, variances: Array) -> Array:
+        """Return the tokens of each length after which bets on averages ``gaps`` away win 1.
 
         A bet wins on average half the squared gap over the variance (Kelly's criterion).
         """
-        expected = self._expected[place]
-        # Scores in shares vary less than right or wrong.
-        variance = 0.85 * (expected * (1 - expected)).mean()
-        gap = gap if gap > 0.004 else 0.004 * math.exp(max(-20.0, 300 * (gap - 0.004)))
-        return float(missing * 2 * (variance + gap * gap) / (gap * gap) * self.lengths[place])
+        small = 0.004 * np.exp(np.clip(300 * (gaps - 0.004), -20, 0))
+        gaps, often = np.where(gaps > 0.004, gaps, small), self._often(variances)
+        spread = ((variances + gaps[:, None] ** 2) / often).sum(axis=1)
+        won = (len(self.tasks) * gaps) ** 2 / (2 * spread)
+        return np.asarray((often @ self._queries) * self.lengths / won)
 
     # --- What came back ---
 
     def add(self, length: int, scores: Sequence[tuple[str, float]]) -> None:
         """Add a round: a task and its score, 0 to 1, for each of the tasks that `ask` returned."""
         place = self.lengths.index(length)
-        expected, shares = self._expected[place], self._shares(place)
         numbers = np.array([self.tasks.index(task) for task, _ in scores])
         values = np.array([score for _, score in scores])
-        weights, mean = 1 / (len(self.tasks) * shares), expected.mean()
-        drawn = weights[numbers] * (values - expected[numbers]) + mean
-        # The least and the most that it may be, so that no bet loses more than all.
-        least, largest = mean - (weights * expected).max(), mean + (weights * (1 - expected)).max()
-        gap = self.averages[place] - self.threshold
+        often = np.bincount(numbers, minlength=len(self.tasks))[:, None]
+        variances, gap = self._variances()[place], self.averages[place] - self.threshold
+        spread = (variances + GAPS[:, None] ** 2) @ (1 / often)
+        stakes = len(self.tasks) * GAPS / spread[:, 0]
         claims = np.append(AVERAGES, self.threshold)
+        # What is claimed of each task: what is expected, moved so that its mean is the claim.
+        expected = self._expected[place][:, None]
+        claimed = expected - expected.mean() + claims
         for side, (sign, bets) in enumerate([(1, gap > -NEAR), (-1, gap < NEAR)]):
-            most = sign / (claims - least if sign > 0 else largest - claims)
-            off = STAKES[:, None, None] * most[:, None] * (drawn - claims[:, None])
-            won = np.log1p(off).sum(axis=2)
-            self._won_against[place, side] += won[:, :-1]
-            self._won[place, side] += won[:, -1] * bets
+            # What the stake on a task loses at most: all that is claimed, or what it lacks of 1.
+            losses = np.maximum((claimed if sign > 0 else 1 - claimed) / often, 1e-9).max(axis=0)
+            off = (values[:, None] - claimed[numbers]) / often[numbers]
+            for number, stake in enumerate(stakes):
+                won = np.log1p(sign * np.minimum(stake, MOST / losses) * off).sum(axis=0)
+                self._won_against[place, side, number] += won[:-1]
+                self._won[place, side, number] += won[-1] * bets
         np.add.at(self.sums[place], numbers, values)
         np.add.at(self.counts[place], numbers, 1)
         self._refuted |= self.evidence() >= self._needed
@@ -315,3 +374,8 @@ class Search:
             "length": length, "draws": len(scores), "mean": float(values.mean()),
             "left": str(self), "tokens": self.spent,
         })  # fmt: skip
+
+
+def _rounded(number: float) -> str:
+    """Return a number with two digits, ``350`` or ``0.012``."""
+    return f"{float(f'{number:.2g}'):,g}"

@@ -25,7 +25,7 @@ import pandas as pd
 from rulerlib import analysis, checkpoints, commands, paths, tokens
 from rulerlib.analysis import labels
 from rulerlib.comparison import Comparison, parted, write
-from rulerlib.errors import DataError, ParameterError, require, whole_number
+from rulerlib.errors import DataError, ParameterError, ServerError, require, whole_number
 from rulerlib.fields import numbers, settings, settings_file
 from rulerlib.gate import AS_GOOD, UNDECIDED, WORSE, Gate
 from rulerlib.prefix_cache import ALONE, WAYS, CacheProbe
@@ -37,6 +37,9 @@ from rulerlib.tokens import Tokenizer, Words
 
 EXIT = {WORSE: 1, UNDECIDED: 2, AS_GOOD: 0}
 """The exit code of each verdict; of several, the first here counts."""
+
+# The exit code where a server did not answer to the end, and of any mistake.
+STOPPED = 3
 
 TASKS, LENGTHS = "niah_single_2,niah_multikey_1,vt,qa_1", (2048, 4096)
 """What is asked where nothing else is said."""
@@ -98,6 +101,7 @@ def asked(
         for stated, name, way in zip((first, second), "ab", ways or (None, None), strict=True)
     ]
     engines = [side[0].loaded_engine for side in runs]
+    tokenizer = engines[0].tokenizer
     names = [f"'{engine.tokenizer.name}'" for engine in engines]
     require(
         len({engine.tokenizer.fingerprint for engine in engines}) == 1, "models",
@@ -109,17 +113,24 @@ def asked(
     gate = Gate([labels.task(cell.settings()) for cell in runs[0][0].cells], margin, confidence)
     pairs: list[pd.DataFrame] = []
     with Progress(max_samples * cells, "A and B", quiet) as bar:
-        before = 0
+        before, stopped = 0, ""
         # A prompt is in company only among several.
         for count in looks(max_samples, least=LOOK if ways else 1):
-            for one, other in zip(*runs, strict=True):
-                tables = [answered(run, before, count) for run in (one, other)]
-                new = _joined(engines[0].tokenizer, *tables)
-                pairs.append(new)
-                for pair in new.to_dict("records"):
-                    gate.add(pair["task"], pair["first"] - pair["second"])
-                bar.label = f"A and B, {gate.verdict}"
-                bar.advance((count - before) * len(one.cells))
+            try:
+                new = [
+                    _joined(tokenizer, *(answered(run, before, count) for run in both))
+                    for both in zip(*runs, strict=True)
+                ]
+            except ServerError as error:
+                if not pairs:
+                    raise
+                stopped = f"{error} The same command goes on from here."
+                break
+            for pair in pd.concat(new).to_dict("records"):
+                gate.add(pair["task"], pair["first"] - pair["second"])
+            pairs += new
+            bar.label = f"A and B, {gate.verdict}"
+            bar.advance((count - before) * cells)
             before = count
             if gate.verdict != UNDECIDED:
                 break
@@ -128,7 +139,7 @@ def asked(
         shown = f"{shown[0]}, {ways[0]}", f"{shown[1]}, {ways[1]}"
     note = " ".join(engine.told() for engine in engines if isinstance(engine, CacheProbe)).strip()
     together = pd.concat(pairs, ignore_index=True)
-    return Comparison(gate, shown, together, engines[0].tokenizer.name, note)
+    return Comparison(gate, shown, together, tokenizer.name, note, stopped)
 
 
 def stored(
@@ -147,18 +158,24 @@ def stored(
         If a file of answers is damaged.
     """
     _check(margin, 1, confidence)
-    tables = [_scores(analysis.read_predictions(folder)) for folder in (first, second)]
+    tables = [scored(analysis.read_predictions(folder)) for folder in (first, second)]
     tokenizer = _tokenizer(tables[0])
     pairs = _joined(tokenizer, *tables)
     require(len(pairs), "models", "these", "two that were asked the same questions")
     gate = Gate([*dict.fromkeys(pairs["task"])], margin, confidence)
     pairs["difference"] = pairs["first"] - pairs["second"]
-    shared = pairs["context_id"].map(lambda name: None if pd.isna(name) else f"context {name}")
-    pairs["draw"] = shared.fillna(pairs["index"])
-    questions = pairs.groupby(["task", "seed", "draw"], dropna=False)["difference"].mean()
+    questions = drawn(pairs, ["task", "seed"])["difference"].mean()
     for pair in questions.reset_index().to_dict("records"):
         gate.add(pair["task"], pair["difference"])
-    return Comparison(gate, (str(first), str(second)), pairs, tokenizer.name)
+    alone = sorted({*tables[0]["task"]} ^ {*tables[1]["task"]})
+    note = f"Only one of both was asked {', '.join(alone)}." if alone else ""
+    return Comparison(gate, (str(first), str(second)), pairs, tokenizer.name, note)
+
+
+def drawn(table: pd.DataFrame, keys: list[str]) -> Any:
+    """Return the answers of a table grouped as draws: a question, or all those on one context."""
+    shared = table["context_id"].map(lambda name: None if pd.isna(name) else f"context {name}")
+    return table.assign(draw=shared.fillna(table["index"])).groupby([*keys, "draw"], dropna=False)
 
 
 def _check(margin: float, max_samples: int, confidence: float) -> None:
@@ -198,11 +215,11 @@ def answered(run: Run, before: int, count: int) -> pd.DataFrame:
     run.make_data()
     for cell in run.cells:
         run.ask(cell, count, start=before)
-    scores = _scores(run.predictions())
+    scores = scored(run.predictions())
     return scores[scores["index"] >= before]
 
 
-def _scores(predictions: Iterator[tuple[dict[str, Any], Prediction]]) -> pd.DataFrame:
+def scored(predictions: Iterator[tuple[dict[str, Any], Prediction]]) -> pd.DataFrame:
     """Return a row for each answer, with its score by RULER's rule and its record."""
     kept = [*predictions]
     # A row for each answer, in their order.
@@ -256,14 +273,11 @@ def _names(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[str, st
 # --- The command -----------------------------------------------------------------------------
 
 
-def _given(text: str) -> dict[str, Any] | Path:
-    """Return what is said of a model: its parameters, or a folder of runs."""
+def given_model(text: str) -> dict[str, Any] | Path:
+    """Return a model's parameters, from ``key=value`` or a YAML file, or its folder of runs."""
     path = paths.named("models", text, "settings such as model=lille, a YAML file, or a folder")
-    return path if path.is_dir() else given_model(text)
-
-
-def given_model(text: str) -> dict[str, Any]:
-    """Return the parameters of a model, from ``key=value`` with commas or a YAML file."""
+    if path.is_dir():
+        return path
     if text.endswith((".yaml", ".yml")):
         path = paths.named("models", text, "the name of a YAML file")
         example = "parameters such as model: lille"
@@ -279,7 +293,7 @@ def options(parser: ArgumentParser, tasks: str, output: str) -> None:
     parser.add_argument("--output", default=output, help="a folder")
 
 
-@commands.command(wrong=3)
+@commands.command(wrong=STOPPED)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare two models, write what came of it, and return the exit code of the verdict."""
     parser = commands.parser(
@@ -304,27 +318,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     alone = given.cache and given.second is not None
     require(texts[1] and not alone, "models", arguments or sys.argv[1:],
             "two, or one and --cache")  # fmt: skip
-    first, second = map(_given, texts)
-    folder, comparisons = Path(given.output), []
+    first, second = map(given_model, texts)
+    folder = Path(given.output)
     if isinstance(first, Path) and isinstance(second, Path) and not given.cache:
-        comparisons.append((folder, stored(first, second, given.margin, given.confidence)))
-    elif isinstance(first, Path) or isinstance(second, Path):
+        return _tell(stored(first, second, given.margin, given.confidence), folder)
+    if isinstance(first, Path) or isinstance(second, Path):
         of_a_kind = "both folders of runs, or both models (and a model with --cache)"
         raise ParameterError("models", " and ".join(texts), of_a_kind)
-    else:
-        lengths = numbers("lengths", given.lengths)
-        for way in WAYS[1:] if given.cache else (None,):
-            comparison = asked(
-                first, second, given.tasks, lengths, folder, given.margin, given.max_samples,
-                given.confidence, given.seed, ways=(ALONE, way) if way else None,
-            )  # fmt: skip
-            comparisons.append((folder / (way or ""), comparison))
-    for where, comparison in comparisons:
-        paths_written = write(comparison, where)
-        print(*comparison.sentences(), sep="\n")
-        print(*paths_written, sep=", ")
-    verdicts = {comparison.gate.verdict for _, comparison in comparisons}
-    return next(code for verdict, code in EXIT.items() if verdict in verdicts)
+    lengths, codes = numbers("lengths", given.lengths), set()
+    for way in WAYS[1:] if given.cache else (None,):
+        comparison = asked(
+            first, second, given.tasks, lengths, folder, given.margin, given.max_samples,
+            given.confidence, given.seed, ways=(ALONE, way) if way else None,
+        )  # fmt: skip
+        codes.add(_tell(comparison, folder / (way or "")))
+    return next(code for code in (STOPPED, *EXIT.values()) if code in codes)
+
+
+def _tell(comparison: Comparison, folder: Path) -> int:
+    """Write and print what came of a comparison, and return its exit code."""
+    paths_written = write(comparison, folder)
+    print(*comparison.sentences(), sep="\n")
+    print(*paths_written, sep=", ")
+    return STOPPED if comparison.stopped else EXIT[comparison.gate.verdict]
 
 
 if __name__ == "__main__":

@@ -54,6 +54,8 @@ class Comparison:
         Whose tokens count in ``parted``; ``words``: words, because the tokenizer is not here.
     note
         What else was measured, in sentences.
+    stopped
+        Why not all was asked, in a sentence; empty: all was.
     """
 
     gate: Gate
@@ -61,6 +63,7 @@ class Comparison:
     pairs: pd.DataFrame = field(repr=False)
     tokenizer: str
     note: str = ""
+    stopped: str = ""
 
     @property
     def difference(self) -> float:
@@ -93,7 +96,7 @@ class Comparison:
             f" ({100 * gate.confidence:g} % interval at any time: {low:.1f} to {high:.1f})."
         )
         greedy = self.pairs["parted"].dropna()
-        told = [verdict, *filter(None, [self.note])]
+        told = [verdict, *filter(None, [self.stopped, self.note])]
         if greedy.empty:
             return told
         apart = greedy[greedy > 0]

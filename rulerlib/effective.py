@@ -5,30 +5,36 @@
 RULER's design asks the same number of questions at every length, though most lengths are far from
 the threshold. This search asks the next questions where their answers tell the most for their
 tokens (`rulerlib.adaptive`), and stops where at most two neighbouring lengths can be the effective
-one.
+one. It says beforehand what that will cost. A folder of runs may stand in the place of the model:
+its answers are drawn in their order, and nothing is asked.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rulerlib import commands
 from rulerlib.adaptive import Search
-from rulerlib.compare import answered, given_model, options, runs_of
+from rulerlib.analysis import read_predictions
+from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
 from rulerlib.errors import require, whole_number
 from rulerlib.fields import check, numbers
+from rulerlib.metering import Meter, Metered
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
 from rulerlib.sequential import THRESHOLD
 from rulerlib.store import files
 from rulerlib.tasks import names, resolve
 
-QUERIES = 4
+# Returns the mean scores of a task at a length: from which draw on, and how many.
+Draws = Callable[[str, int, int, int], list[float]]
+
+QUERIES = 2
 """Questions on one context, where a task allows several: more of them tell less and less."""
 
 SHARE = 0.2
@@ -36,7 +42,7 @@ SHARE = 0.2
 
 
 def find(
-    stated: Mapping[str, Any],
+    stated: Mapping[str, Any] | Path,
     lengths: Sequence[int],
     tasks: str | Sequence[str] = "ruler",
     output: str | Path = "runs/effective",
@@ -46,6 +52,7 @@ def find(
     seed: int = 42,
     queries: int = QUERIES,
     quiet: bool = False,
+    speed: float | None = None,
 ) -> Search:
     """Ask a model until its effective length is known; what was asked before is not asked again.
 
@@ -55,7 +62,7 @@ def find(
     ----------
     stated
         What the model is: ``model``, ``engine``, and any other parameter of the notebooks; what is
-        none of these is an option of the engine.
+        none of these is an option of the engine. Or a folder of runs of one model.
     lengths
         Two or more, in tokens.
     tasks
@@ -69,6 +76,8 @@ def find(
     queries
         Questions on one context at most, where a task allows several; an engine with a prefix cache
         computes it once.
+    speed
+        Tokens fed a second, for what it will cost; None: as the first answers show.
 
     Raises
     ------
@@ -84,30 +93,33 @@ def find(
     require(0 < share <= 1, "share", share, "above 0 and at most 1")
     whole_number("seed", seed, 0)
     whole_number("queries", queries, 1)
-    chosen = names(tasks)
-    shared = {task: shared_queries(task, queries) for task in chosen}
-    search = Search(chosen, lengths, threshold, confidence, seed, shared)
-    runs = {
-        (task, run.length): replace(run, tasks=task, queries_per_context=shared[task])
-        for run in runs_of(stated, Path(output), chosen, lengths, seed)
-        for task in chosen
-    }
-    started = time.monotonic()
+    require(speed is None or speed > 0, "tokens_per_second", speed, "above 0")
+    chosen, meter = names(tasks), Meter()
+    if isinstance(stated, Path):
+        draws, shared = _stored(stated, chosen, lengths)
+    else:
+        runs = [*runs_of(stated, Path(output), chosen, lengths, seed)]
+        draws, shared = _asking(runs, chosen, queries, meter)
+    search = Search(chosen, lengths, threshold, confidence, shared)
+    search.speed, forecast = speed or 0.0, search.forecast(share)
+
+    tell = (lambda _: None) if quiet else print
+    tell(search.cost(forecast))
     with Progress(round(share * search.design), f"effective length {search}", quiet) as bar:
-        while not search.done and search.spent < share * search.design:
-            before = search.spent
-            length, drawn = search.ask()
-            scores = [
-                (task, value)
-                for task in dict.fromkeys(drawn)
-                for value in _scores(
-                    runs[task, length], search.asked(length, task), drawn.count(task)
-                )
-            ]
+        for length, batch in search.rounds(share):
+            before, scores = search.spent, []
+            for task in dict.fromkeys(batch):
+                new = draws(task, length, search.asked(length, task), batch.count(task))
+                scores += [(task, value) for value in new]
+            if len(scores) < len(batch):
+                break  # A folder has no more answers.
             search.add(length, scores)
+            search.seconds = meter.measured()["seconds"]["generating"]
+            if meter.asked and not search.speed:
+                search.speed = meter.tokens["prompt"] / search.seconds
+                tell(search.cost(forecast))
             bar.label = f"effective length {search}"
             bar.advance(search.spent - before)
-    search.seconds = time.monotonic() - started
     return search
 
 
@@ -118,18 +130,35 @@ def shared_queries(task: str, most: int) -> int:
     return most if limit is None else max(1, min(most, limit))
 
 
-def _scores(run: Run, first: int, count: int) -> list[float]:
-    """Return the mean scores on ``count`` further contexts of a run's only task, from ``first``."""
-    queries = run.queries_per_context
-    new = answered(run, first * queries, (first + count) * queries)
-    return [float(mean) for mean in new["value"].groupby(new["index"] // queries).mean()]
+def _asking(
+    runs: Sequence[Run], chosen: Sequence[str], most: int, meter: Meter
+) -> tuple[Draws, dict[str, int]]:
+    """Return a function that asks an engine, and the questions on a context by task."""
+    shared = {task: shared_queries(task, most) for task in chosen}
+    engine, of_length = Metered(runs[0].loaded_engine, meter), {run.length: run for run in runs}
+
+    def draws(task: str, length: int, first: int, count: int) -> list[float]:
+        queries = shared[task]
+        run = replace(of_length[length], tasks=task, queries_per_context=queries, loaded=engine)
+        new = answered(run, first * queries, (first + count) * queries)
+        return [float(mean) for mean in new["value"].groupby(new["index"] // queries).mean()]
+
+    return draws, shared
 
 
-def write(search: Search, folder: str | Path) -> Path:
-    """Write what came of a search as JSON, whole or not at all, and return the path."""
-    path = Path(folder) / "effective.json"
-    files.write_object(path, search.told())
-    return path
+def _stored(
+    folder: Path, tasks: Sequence[str], lengths: Sequence[int]
+) -> tuple[Draws, dict[str, int]]:
+    """Return a function that reads a folder of runs, and the questions on a context by task."""
+    table = scored(read_predictions(folder, task_names=tasks, lengths=lengths))
+    models = [*table.groupby(["model", "language"]).groups]
+    require(len(models) == 1, "model", models, "a folder of runs of one model in one language")
+    groups = drawn(table, ["task", "length", "seed"])
+    means = groups["value"].mean().groupby(["task", "length"]).agg(list).to_dict()
+    lacking = [key for key in itertools.product(tasks, lengths) if key not in means]
+    require(not lacking, "lengths", lacking[:3], f"lengths at which {folder} has every task")
+    sizes = groups.size().groupby("task").max().to_dict()
+    return lambda task, length, first, count: means[task, length][first : first + count], sizes
 
 
 @commands.command()
@@ -138,25 +167,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = commands.parser(
         "rulerlib.effective",
         "MODEL [options]",
-        "Ask a model until it is known how far it can be used. MODEL is key=value with commas,\n"
-        "or a YAML file of parameters. In simulations half of all models took 1 % of the tokens\n"
-        "of RULER's design, and nine of ten at most 5 %.",
-        "model=lille,language=en --lengths 512,1024,2048,4096 --tasks niah_single_2,vt",
+        "Ask a model until it is known how far it can be used, and say beforehand what it will\n"
+        "cost. MODEL is key=value with commas, a YAML file of parameters, or a folder of runs,\n"
+        "whose answers are then drawn in the place of new ones.",
+        "model=lille,language=en --lengths 512,1024,2048 --tasks vt",
     )
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("--lengths", required=True, help="in tokens, with commas")
     parser.add_argument("--threshold", type=float, default=THRESHOLD, help="in percent")
     parser.add_argument("--share", type=float, default=SHARE, help="of RULER's tokens, at most")
     parser.add_argument("--queries", type=int, default=QUERIES, help="on one context, at most")
+    parser.add_argument(
+        "--tokens-per-second", type=float, help="for the hours; else measured on the first answers"
+    )
     options(parser, "ruler", "runs/effective")
     given = parser.parse_args(arguments)
-    stated = given_model(given.model)
     result = find(
-        stated, numbers("lengths", given.lengths), given.tasks, given.output, given.threshold,
-        given.confidence, given.share, given.seed, given.queries,
+        given_model(given.model), numbers("lengths", given.lengths), given.tasks, given.output,
+        given.threshold, given.confidence, given.share, given.seed, given.queries,
+        speed=given.tokens_per_second,
     )  # fmt: skip
     print(result.sentence())
-    print(write(result, given.output))
+    if not result.done:
+        print("It is not known more closely: the share, or the answers of the folder, are used up.")
+    path = Path(given.output) / "effective.json"
+    files.write_object(path, result.told())
+    print(path)
     return 0
 
 

@@ -130,11 +130,15 @@ def test_answers_part_at_the_first_token_that_differs():
 
 
 SERVER = """
+from rulerlib.errors import ServerError
 class Engine:
-    def __init__(self, broken=False):
-        self.seen, self.broken = set(), broken
+    def __init__(self, broken=False, dies=0):
+        self.seen, self.broken, self.left = set(), broken, dies
     def generate(self, requests):
         for request in requests:
+            self.left -= 1
+            if self.left == 0:
+                raise ServerError("It does not answer.")
             hit, _ = request.prompt in self.seen, self.seen.add(request.prompt)
             digits = [word for word in request.prompt.split() if word.strip(".").isdigit()]
             yield "none" if hit and self.broken else digits[-1]
@@ -186,6 +190,16 @@ def test_questions_on_one_context_count_once(tmp_path, capsys):
     both = [str(tmp_path / "a"), str(tmp_path / "b")]
     assert compare.main([*both, "--output", str(tmp_path)]) == 2
     assert " 3 questions;" in capsys.readouterr().out
+
+
+def test_a_server_that_dies_leaves_the_verdict_so_far_and_goes_on_from_there(
+    tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "server_of_test.py").write_text(SERVER, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    both = [f"model={name},engine=server_of_test:Engine,tokenizer=words,dies=9" for name in "st"]
+    assert [command(*both, tmp_path, "--margin", "15") for _ in range(3)] == [3, 3, 0]
+    assert "It does not answer. The same command goes on from here." in capsys.readouterr().out
 
 
 WRONG = {

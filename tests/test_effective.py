@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
 import pytest
 
 from rulerlib.adaptive import Search
-from rulerlib.effective import SHARE, find, main, write
+from rulerlib.effective import SHARE, find, main
 from rulerlib.errors import ParameterError
+from rulerlib.runs import Run
 
 LENGTHS = [4096, 8192, 16384, 32768]
 TASKS = [f"task {number}" for number in range(6)]
@@ -20,9 +22,8 @@ def searched(curve, rng, confidence=0.95):
     spread = rng.uniform(-1, 1, len(TASKS))
     spread = 0.9 * (spread - spread.mean()) * np.minimum(curve, 1 - np.array(curve))[:, None]
     rates = np.clip(np.array(curve)[:, None] + spread, 0, 1)
-    search = Search(TASKS, LENGTHS, confidence=confidence, seed=int(rng.integers(1 << 30)))
-    while not search.done and search.spent < SHARE * search.design:
-        length, tasks = search.ask()
+    search = Search(TASKS, LENGTHS, confidence=confidence)
+    for length, tasks in search.rounds(SHARE):
         rate = rates[LENGTHS.index(length)]
         search.add(
             length, [(task, float(rng.random() < rate[TASKS.index(task)])) for task in tasks]
@@ -31,7 +32,7 @@ def searched(curve, rng, confidence=0.95):
 
 
 def test_the_truth_is_among_what_is_left_and_no_length_is_claimed_that_is_far_below():
-    rng, missed, false, shares = np.random.default_rng(7), 0, 0, []
+    rng, missed, false, shares, widths = np.random.default_rng(7), 0, 0, [], []
     for _ in range(60):
         curve = np.sort(rng.uniform(0.6, 0.99, len(LENGTHS)))[::-1]
         search = searched(curve, rng)
@@ -40,28 +41,42 @@ def test_the_truth_is_among_what_is_left_and_no_length_is_claimed_that_is_far_be
         shortest = search.candidates[0]
         false += shortest is not None and curve[LENGTHS.index(shortest)] < 0.836
         shares.append(search.spent / search.design)
+        value, low, high = search.area()
+        area = np.trapezoid(curve, np.log(LENGTHS)) / np.log(LENGTHS[-1] / LENGTHS[0])
+        missed += not low <= area <= high
+        assert low <= value <= high
+        widths.append(high - low)
         assert search.done or search.spent >= SHARE * search.design
     assert missed <= 2
     assert false == 0
-    assert np.median(shares) < 0.05
+    assert np.median(shares) < 0.02
+    assert np.median(widths) < 0.5
 
 
 def test_the_winnings_are_those_of_a_second_calculation():
-    """Bet by bet, with the formula of the module's first lines."""
-    search = Search(["a", "b"], [1000, 2000], threshold=80, seed=1)
-    expected, won = [0.85, 0.85], {stake: [0.0, 0.0] for stake in (0.12, 0.45)}
+    """Bet by bet, with the formula of the module's first lines; 0.85 is expected of each task."""
+    search, won = Search(["a", "b"], [1000, 2000], threshold=80), []
     search.add(1000, [("a", 1.0), ("a", 0.0), ("b", 0.5)])
-    shares = [0.5, 0.5]
-    for task, score in ((0, 1.0), (0, 0.0), (1, 0.5)):
-        value = (score - expected[task]) / (shares[task] * 2) + 0.85 - 0.8
-        for stake, logs in won.items():
-            logs[0] += np.log(1 + stake / (0.85 - 0.85 + 0.8) * value)
-            logs[1] += np.log(1 - stake / (0.15 + 0.85 - 0.8) * value)
-    gap = 0.814 - 0.8
-    above = np.log(0.005 + sum(0.4975 * np.exp(logs[0]) for logs in won.values()))
+    for gap, money in ((0.02, 0.8), (0.08, 0.195)):
+        variance = 0.85 * 0.15 + gap**2
+        stake = min(2 * gap / (variance / 2 + variance), 0.8 / 0.8)
+        won.append(money * (1 + stake * 0.2 / 2) * (1 - stake * 0.8 / 2) * (1 - stake * 0.3))
     # Bets on "below" are made only where the average is expected to lie near or below.
-    assert gap > 0.01
+    above = np.log(0.005 + sum(won))
     np.testing.assert_allclose(search.evidence(), [above, 0.0, 0.0], atol=1e-9)
+
+
+def test_a_round_is_no_more_than_fair_whatever_the_rates_of_the_tasks_are():
+    """All answers that may come, with their chances; the mean of the rates is the threshold."""
+    for rates in ((0.8, 0.8, 0.8), (1.0, 1.0, 0.4), (0.6, 0.9, 0.9)):
+        money = np.zeros(3)
+        for answers in itertools.product((0.0, 1.0), repeat=4):
+            search = Search(["a", "b", "c"], [1000, 2000], threshold=80)
+            search.add(1000, [*zip("abcc", answers, strict=True)])
+            chances = [rates["abc".index(task)] for task in "abcc"]
+            chance = np.prod(np.where(answers, chances, 1 - np.array(chances)))
+            money += chance * np.exp(search.evidence())
+        assert money.max() <= 1 + 1e-12
 
 
 def window(tmp_path, **options):
@@ -76,7 +91,7 @@ def test_a_reader_of_known_reach_is_found_out_and_nothing_is_asked_twice(tmp_pat
     assert (shortest or 0) <= 900 <= longest <= 1800
     assert search.spent < SHARE * search.design
     assert f"Effective length {search} " in search.sentence()
-    plain = json.loads(write(search, tmp_path).read_text("utf-8"))
+    plain = json.loads(json.dumps(search.told()))
     assert plain["tokens"] == plain["path"][-1]["tokens"] == search.spent
     assert plain["computed"] == plain["tokens"], "these tasks share no contexts"
     monkeypatch.setattr("rulerlib.models.reference.answer", None)
@@ -98,23 +113,30 @@ def test_questions_on_one_context_are_one_draw_and_its_tokens_computed_once(tmp_
     assert [line["context_id"] for line in lines[:4]] == [0, 0, 0, 1]
 
 
-def test_the_interval_of_the_area_holds_the_true_one():
-    rng, missed, widths = np.random.default_rng(11), 0, []
-    for _ in range(40):
-        curve = np.sort(rng.uniform(0.6, 0.99, len(LENGTHS)))[::-1]
-        value, low, high = searched(curve, rng).area()
-        true = np.trapezoid(curve, np.log(LENGTHS)) / np.log(LENGTHS[-1] / LENGTHS[0])
-        missed += not low <= true <= high
-        assert low <= value <= high
-        widths.append(high - low)
-    assert missed <= 2
-    assert np.median(widths) < 0.5
+def test_a_folder_of_runs_is_drawn_from_in_the_place_of_a_model(tmp_path, capsys):
+    Run(
+        "niah_single_1,vt", "r", "reference", {"window": 700}, language="en", length=3600,
+        num_lengths=3, num_samples=40, output=str(tmp_path),
+    ).predict()  # fmt: skip
+    words = [str(tmp_path), "--lengths", "900,1800,3600", "--output", str(tmp_path / "out")]
+    assert main([*words, "--tasks", "niah_single_1,vt", "--share", "1"]) == 0
+    told = json.loads((tmp_path / "out" / "effective.json").read_text("utf-8"))
+    assert (told["low"] or 0) <= 900 <= told["high"] <= 1800
+    assert told["answers"] < 3 * 2 * 40 / 2
+    assert told["seconds"] == 0
+    # Where its answers run out, the outcomes that are left are told.
+    capsys.readouterr()
+    assert main([*words, "--tasks", "vt", "--confidence", "0.999999999999999", "--share", "1"]) == 0
+    assert "the answers of the folder, are used up" in capsys.readouterr().out
+    assert main([words[0], "--tasks", "vt", "--lengths", "900,1000"]) == 2
+    assert "lengths" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("values", "name"), [
     ({"lengths": [900]}, "lengths"), ({"lengths": [900, 900]}, "lengths"),
     ({"threshold": 120}, "threshold"), ({"confidence": 1}, "confidence"),
-    ({"share": 0}, "share"), ({"seed": -1}, "seed"), ({"tasks": "nihah"}, "tasks"),
+    ({"share": 0}, "share"), ({"speed": 0}, "tokens_per_second"),
+    ({"seed": -1}, "seed"), ({"tasks": "nihah"}, "tasks"),
     ({"stated": {"model": "r", "engine": "reference", "length": 900}}, "models"),
 ])  # fmt: skip
 def test_what_cannot_work_is_one_sentence(values, name, tmp_path):
@@ -128,8 +150,14 @@ def test_what_cannot_work_is_one_sentence(values, name, tmp_path):
 def test_the_command_says_what_it_found(tmp_path, capsys):
     words = ["model=r,engine=reference,language=en", "--lengths", "600,1200", "--tasks", "vt"]
     assert main([*words, "--output", str(tmp_path)]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("Effective length ")
+    before, speed, after, _ = (out := capsys.readouterr().out).splitlines()
+    assert before.startswith("It will feed ")
+    assert " hours" not in before
+    assert speed.startswith(before[:-1])
+    assert " tokens a second, in " in speed
+    assert after.startswith("Effective length ")
     assert str(tmp_path / "effective.json") in out
+    assert main([*words, "--output", str(tmp_path), "--tokens-per-second", "100"]) == 0
+    assert " at 100 tokens a second, in " in capsys.readouterr().out.splitlines()[0]
     assert main(["model=r,engine=reference", "--lengths", "a,b"]) == 2
     assert "lengths" in capsys.readouterr().err

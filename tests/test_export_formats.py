@@ -273,12 +273,13 @@ def test_euroeval_gets_a_dataset_for_each_language_length_and_task(folders, made
     for name, kinds in {"": (), **values}.items():
         module = types.ModuleType(f"euroeval.{name}".rstrip("."))
         for kind in kinds:
-            setattr(module, kind, type(kind, (types.SimpleNamespace,), {}))
+            named = {"__init__": lambda self, **values: vars(self).update(values)}
+            setattr(module, kind, type(kind, (), named))
         monkeypatch.setitem(sys.modules, module.__name__, module)
     models, enums = sys.modules["euroeval.data_models"], sys.modules["euroeval.enums"]
     models.PromptConfig = lambda *texts: texts
     enums.TaskGroup.TEXT_TO_TEXT, enums.ModelType.GENERATIVE = "text-to-text", "generative"
-    sys.modules["euroeval.languages"].get_language = lambda code: code
+    sys.modules["euroeval.languages"].get_all_languages = lambda: {"da": "da", "en": "en"}
     sys.modules["euroeval.metrics.base"].Metric = type(
         "Metric", (), {"__init__": lambda self, *names: None}
     )
@@ -299,7 +300,8 @@ def test_euroeval_gets_a_dataset_for_each_language_length_and_task(folders, made
         mean = measure(given, [row["target_text"] for row in rows], None, config, None)
         pairs = zip(several, given, strict=True)
         assert mean == sum(ours(*pair, "primary") for pair in pairs) / len(several)
-        assert config.max_generated_tokens == tasks.TASKS[task].tokens_to_generate
+        assert config._max_generated_tokens == tasks.TASKS[task].tokens_to_generate
+        assert config.splits == ["test"]
 
 
 @pytest.mark.parametrize("to", formats.HARNESSES)

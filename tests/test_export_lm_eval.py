@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rulerlib import analysis, predict, samples, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
-from rulerlib.export import lm_eval
+from rulerlib.export import formats, lm_eval
 from rulerlib.models import Generation
 from rulerlib.models.cutting import cut_answer
 from rulerlib.prompts import PLACES, Frame, PromptFormat
@@ -40,6 +40,13 @@ class Loader(yaml.SafeLoader):
 
 
 Loader.add_constructor("!function", lambda loader, node: node.value)
+
+
+def write(folder, names, languages="en", lengths=LENGTH, tokenizer="lille", **options) -> Path:
+    stated = {"names": names, "languages": languages, "lengths": lengths, "tokenizer": tokenizer}
+    stated |= options | {"format": options.get("format", PromptFormat()).settings()}
+    formats.write("lm-eval", folder, stated)
+    return folder
 
 
 def task_file(folder: Path, name: str) -> dict:
@@ -73,8 +80,8 @@ def both(tmp_path_factory):
         "drop_1", language="da", length=2 * LENGTH, num_lengths=1, knobs=READING, family="drop",
         engine_options=ENGINE, output=str(top / "runs"), **usual,
     )  # fmt: skip
-    lm_eval.write(top / "new", "niah_multivalue,qa_1", "da,en", LENGTH, **usual)
-    lm_eval.write(top / "more", "drop_1", ["da"], [2 * LENGTH], knobs=READING, **usual)
+    write(top / "new", "niah_multivalue,qa_1", "da,en", LENGTH, **usual)
+    write(top / "more", "drop_1", ["da"], [2 * LENGTH], knobs=READING, **usual)
     for name in ("tasks", "runs"):
         (top / name).mkdir()
     for name in ("new", "more"):
@@ -134,7 +141,7 @@ def test_the_harness_feeds_what_rulerlib_feeds(tmp_path, place, chat):
     manager = pytest.importorskip("lm_eval.tasks").TaskManager
     format_ = PromptFormat(chat=chat, answer_prefix=place)
     data = Dataset("niah_single_2", 512, "en", "lille", num_samples=2, format=format_)
-    lm_eval.write(tmp_path / "x", "niah_single_2", "en", 512, num_samples=2, format=format_)
+    write(tmp_path / "x", "niah_single_2", "en", 512, num_samples=2, format=format_)
     name = "rulerlib_en_512_niah_single_2"
     loaded = manager(include_path=tmp_path / "x", include_defaults=False).load([name])
     task, tokenizer = loaded["tasks"][name], transformers.AutoTokenizer.from_pretrained(LILLE)
@@ -165,7 +172,7 @@ def test_the_harness_feeds_what_rulerlib_feeds(tmp_path, place, chat):
 def test_stop_strings_of_any_kind_reach_the_harness(tmp_path_factory, stop):
     folder = tmp_path_factory.mktemp("stop") / "new"
     options = {"tokenizer": "words", "num_samples": 1, "format": PromptFormat(stop=tuple(stop))}
-    lm_eval.write(folder, "niah_single_1", "en", 256, **options)
+    write(folder, "niah_single_1", "en", 256, **options)
     task = task_file(folder, "rulerlib_en_256_niah_single_1")
     assert task["generation_kwargs"]["until"] == stop
     assert json.loads(task["dataset_kwargs"]["frame"])["format"]["stop"] == stop
@@ -173,7 +180,7 @@ def test_stop_strings_of_any_kind_reach_the_harness(tmp_path_factory, stop):
 
 def test_tasks_say_what_a_dataset_says(tmp_path):
     made = {"num_samples": 3, "seed": 7, "tokenizer": "words", "room": 50}
-    folder = lm_eval.write(
+    folder = write(
         tmp_path / "new", "niah_multikey_1", "da,en", [512, 300],
         knobs={"num_needle_k": 3}, **made,
     )  # fmt: skip
@@ -196,7 +203,7 @@ def test_tasks_say_what_a_dataset_says(tmp_path):
         f"rulerlib_{code}_{length}_niah" for code in ("da", "en") for length in (512, 300)
     ]
     # The measure that is reported as the score stands first.
-    lm_eval.write(tmp_path / "empty", "drop_1", "en", 4096, tokenizer="words", num_samples=1)
+    write(tmp_path / "empty", "drop_1", "en", 4096, tokenizer="words", num_samples=1)
     task = task_file(tmp_path / "empty", "rulerlib_en_4096_drop_1")
     assert task["metric_list"][0] == {
         "metric": "drop_f1", "aggregation": "mean", "higher_is_better": True,
@@ -207,7 +214,7 @@ def test_tasks_say_what_a_dataset_says(tmp_path):
 
 
 def test_room_for_thinking_is_room_in_the_harness(tmp_path):
-    lm_eval.write(
+    write(
         tmp_path / "new", "niah_single_2", "en", 512, num_samples=1,
         format=PromptFormat(thinking_tokens=100, answer_prefix="user", stop=("\n",)),
     )  # fmt: skip
@@ -271,54 +278,3 @@ def test_stop_strings_cut_where_the_engines_cut(pieces, stop, chat, begun):
     }  # fmt: skip
     wanted = scoring.score(record.pred, sample.outputs)
     assert lm_eval.process_results(document, [said]) == wanted
-
-
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
-        ({"names": "niah_singel_2"}, r"tasks is 'niah_singel_2'.*did you mean 'niah_single_"),
-        ({"languages": "dk"}, "language is 'dk', but must be one of"),
-        ({"languages": "da,da"}, "languages is .*'da', 'da'.* must be one or several that differ"),
-        ({"lengths": []}, r"lengths is \[\], but must be one or several that differ"),
-        ({"lengths": "4096"}, "length is '4096', but must be a whole number"),
-        ({"lengths": [4096, 40]}, "length is 40, but must be at least"),
-        ({"num_sample": 3}, "option is 'num_sample'.*did you mean 'num_samples'"),
-        ({"num_samples": 0}, "num_samples is 0"),
-        ({"format": PromptFormat(chat=True)}, "chat is True"),
-        ({"names": "vt", "knobs": {"num_needle_k": 2}}, "knob is 'num_needle_k'"),
-    ],
-)  # fmt: skip
-def test_bad_parameters_write_nothing(tmp_path, changed, sentence):
-    usual = {"names": "niah_single_1", "tokenizer": "words"}
-    with pytest.raises(ParameterError, match=sentence):
-        lm_eval.write(tmp_path / "a" / "new", **{**usual, **changed})
-    assert not list(tmp_path.iterdir())
-
-
-def test_only_an_empty_folder_is_written_to(tmp_path, monkeypatch):
-    usual = {"names": "niah_single_1", "lengths": 256, "tokenizer": "words", "num_samples": 1}
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "x.txt").write_text("x")
-    for name in ("full", "full/x.txt"):
-        with pytest.raises(ParameterError, match=r"folder is '.*', but must be .* an empty one"):
-            lm_eval.write(tmp_path / name, **usual)
-    (tmp_path / "empty").mkdir()
-    assert (lm_eval.write(tmp_path / "empty", **usual) / "rulerlib.yaml").exists()
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    lm_eval.write(".", **usual)
-    files = [sorted(path.name for path in Path(name).iterdir()) for name in (".", "../empty")]
-    assert files[0] == files[1]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "full", "here"]
-    with pytest.raises(ParameterError, match="output is"):
-        lm_eval.write(tmp_path / "full" / "x.txt" / "y", **usual)
-
-
-def test_what_fails_half_way_leaves_nothing(tmp_path, monkeypatch):
-    def fails(*_):
-        raise ParameterError("length", 256, "at least 300 for sample 7")
-
-    monkeypatch.setattr(lm_eval.questions, "write", fails)
-    with pytest.raises(ParameterError, match="sample 7"):
-        lm_eval.write(tmp_path / "new", "niah_single_1", "en", 256, "words", num_samples=1)
-    assert not list(tmp_path.iterdir())

@@ -1,10 +1,10 @@
 """Our tasks inside lm-evaluation-harness: a folder of task files, questions, and what judges them.
 
->>> from rulerlib.export import lm_eval
->>> lm_eval.write("harness", "niah", languages="da,en", lengths=[4096, 8192])  # doctest: +SKIP
+    rulerlib export niah harness --to lm-eval --length 4096,8192 --language da,en
 
-The harness then runs them by their names, ``rulerlib_<language>_<length>_<task>``; the tasks of a
-family at a length, as ``rulerlib_<language>_<length>_<family>``; or all, as ``rulerlib``::
+writes it. The harness then runs the tasks by their names, ``rulerlib_<language>_<length>_<task>``;
+those of a family at a length, as ``rulerlib_<language>_<length>_<family>``; or all, as
+``rulerlib``::
 
     lm_eval --include_path harness --tasks rulerlib_da_4096_niah_single_2,rulerlib_en_8192_niah \\
         --model hf --model_args pretrained=org/model --batch_size 1
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import making, tasks, tokens
+from rulerlib import making, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import require
 from rulerlib.metrics import FAULTS
@@ -57,53 +57,6 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def write(
-    folder: str | Path,
-    names: str | Sequence[str] = "ruler",
-    languages: str | Sequence[str] = "da",
-    lengths: int | Sequence[int] = 4096,
-    tokenizer: str | tokens.Tokenizer = "lille",
-    **options: Any,
-) -> Path:
-    """Write tasks as lm-evaluation-harness reads them.
-
-    Parameters
-    ----------
-    folder
-        A new folder, or an empty one. It can be moved afterwards. Its questions stand as RULER has
-        them, in ``<language>/<length>/data/<task>/validation.jsonl``.
-    names
-        The tasks, see `rulerlib.tasks.names`.
-    languages
-        Codes of languages; one, a list, or several with commas between them.
-    lengths
-        Tokens that prompt and answer may have together; one, or a list.
-    tokenizer
-        That of the model which is to be asked, see `rulerlib.dataset.Dataset`.
-    options
-        What else `rulerlib.dataset.Dataset` takes: ``num_samples``, ``seed``, ``format``,
-        ``knobs``, ``texts``, ``queries_per_context``, ``room``.
-
-    Returns
-    -------
-    Path
-        ``folder``.
-
-    Raises
-    ------
-    ParameterError
-        If the folder holds something or cannot be written, if names, languages or lengths are
-        missing or stand there twice, or as `rulerlib.dataset.Dataset`; before anything is written.
-    DataError, MissingExtraError
-        As `rulerlib.dataset.Dataset`.
-    """
-    folder = files.new_folder(folder)
-    datasets = making.datasets(names, languages, lengths, tokenizer, **options)
-    with files.filling(folder) as beside:
-        fill(beside, datasets)
-    return folder
-
-
 def fill(folder: Path, datasets: Sequence[Dataset]) -> None:
     """Write the module, the questions and task of each dataset, and the groups.
 
@@ -115,24 +68,19 @@ def fill(folder: Path, datasets: Sequence[Dataset]) -> None:
     _write(folder / f"{MODULE}.py", _TEMPLATE.read_text("utf-8"))
     groups: dict[str, dict[str, Any]] = {ALL: {"group": ALL, "task": []}}
     for dataset in datasets:
-        dataset.row.check_judged_by_name()
         language = dataset.metadata["language"]
         place = f"{ALL}_{language}_{dataset.length}"
         name, group = f"{place}_{dataset.task}", f"{place}_{dataset.row.family.name}"
         if group not in groups:
             groups[ALL]["task"].append(group)
             # Of one family, and so judged by the same measures. Each task counts the same.
-            means = [
-                {"metric": measure, "weight_by_size": False} for measure in _measures(dataset.row)
-            ]
+            means = [{"metric": one, "weight_by_size": False} for one in _measures(dataset.row)]
             groups[group] = {"group": group, "task": [], "aggregate_metric_list": means}
         groups[group]["task"].append(name)
         data = making.place(dataset)
         path = questions.write(dataset, folder / data)
         task = as_yaml(_task(name, dataset, f"{data}/{path.name}"))
-        functions = (
-            f"{key}: !function {MODULE}.{function}\n" for key, function in _FUNCTIONS.items()
-        )
+        functions = (f"{key}: !function {MODULE}.{to}\n" for key, to in _FUNCTIONS.items())
         _write(folder / f"{name}.yaml", task + "".join(functions))
     for name, group_of in groups.items():
         _write(folder / f"{name}.yaml", as_yaml(group_of))

@@ -120,9 +120,9 @@ def solution(text: str, language: Language) -> str:
 
 
 def draw(
-    rng: random.Random, language: Language, knobs: Knobs, taken: set[str]
+    rng: random.Random, language: Language, knobs: Knobs, taken: set[str], others: frozenset[str]
 ) -> tuple[str, list[str]]:
-    """Return a key and its values, none of which is taken, and take them."""
+    """Return a key and its values, none of which is taken or another's, and take them."""
     basic, new, count = knobs.step == "basic", list[str](), 1 + knobs.lines
     while len(new) < count:
         if new:
@@ -130,8 +130,9 @@ def draw(
         else:
             drawn = value_of("words" if basic else "numbers", language, rng)
             # Words are few: the keys of many lines are those of others with a number behind them.
-            drawn += f"-{rng.randrange(10, 100)}" if basic and drawn in taken else ""
-        if drawn not in taken:
+            if basic and (drawn in taken or drawn in others):
+                drawn += f"-{rng.randrange(10, 100)}"
+        if drawn not in taken and drawn not in others:
             taken.add(drawn)
             new.append(drawn)
     return new[0], new[1:]
@@ -152,7 +153,7 @@ def _others(
 ) -> tuple[list[str], frozenset[str]]:
     """Return the lines of other keys, those of a key together, and all keys and values in them."""
     rng, taken = random.Random(f"{seed} lines"), set[str]()
-    groups = (draw(rng, language, knobs, taken) for _ in range(count))
+    groups = (draw(rng, language, knobs, taken, frozenset()) for _ in range(count))
     pairs = ((key, value) for key, values in groups for value in values)
     return lines_of(pairs, language, knobs), frozenset(taken)
 
@@ -177,8 +178,8 @@ class Lines(Maker):
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return a draft for each key that is asked for, and a function that adds other lines."""
-        knobs, taken = self.knobs, {*self._pool[1]}
-        groups = [draw(rng, self.language, knobs, taken) for _ in range(queries)]
+        knobs, taken, others = self.knobs, set[str](), self._pool[1]
+        groups = [draw(rng, self.language, knobs, taken, others) for _ in range(queries)]
         pairs = [(key, value) for key, values in groups for value in values]
         rng.shuffle(pairs)
         depths: list[float] = depths_of(len(pairs), rng)

@@ -217,8 +217,7 @@ class Lines(Maker):
             # The one that is asked for comes first, and the others of its key lead to it.
             order.insert(0, order.pop(nth if len(outputs) == 1 else 0))
         order += [at for at in range(len(pairs)) if at not in order]
-        answer = answered(knobs, values, outputs, language)
-        tail = after_reading(tail, self)
+        answer, tail = answered(knobs, values, outputs, language), after_reading(tail, self)
         return Draft(head, tail, prefix, outputs, needles, order, needed, answer=answer)
 
     def _take(self, state: int, room: int) -> Filling:

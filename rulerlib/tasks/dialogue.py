@@ -308,14 +308,14 @@ class _Turns(Sequence[Fact]):
 
     def _across(self) -> Question:
         who, topic = self._free("relations")
-        own, gold = self._values(topic, 2, self._rng)
+        without, gold = self._values(topic, 2, self._rng)
         other, _ = self._free("relations", people=self._others(who), only=topic)
         _, bond = self._free("bond", people=[who])
         first = self._say(who, "bond", bond, self._rng, value=other)
         then = self._say(other, "relations", topic, self._rng, value=gold)
         # Either is told first, and what would be the answer without the first.
         places = self._tell(*self._rng.sample((first, then), 2))
-        self._relate(who, topic, own)
+        self._relate(who, topic, without)
         called = self._table["bond"]["called"].format(whose=whose(self._table, who), bond=bond)
         places.sort(key=lambda place: place[1] is then)
         return self._ruled(self._ask(topic, "ask", who=called)), [gold], places
@@ -375,7 +375,7 @@ class _Turns(Sequence[Fact]):
     def _unknown(self) -> Question:
         who, topic, other = self._free("relations", 2)
         (value,) = self._values(topic, 1, self._rng)
-        asks = [self._ask(asked, "ask", who=who) for asked in (topic, other)]
+        asks = [self._ask(relation, "ask", who=who) for relation in (topic, other)]
         pairs = [*zip(asks, (value, self._table["unknown"]), strict=True)]
         (one, then), answers = zip(*self._rng.sample(pairs, 2), strict=True)
         question = self._table["two"].format(one=one, other=then)
@@ -417,8 +417,8 @@ class _Turns(Sequence[Fact]):
                 first, second = statement.who, second if second != statement.who else first
                 lines = [self._stated(statement, rng), (rng.choice(replies), {})]
             for speaker, (line, words) in zip((first, second, first), lines, strict=False):
-                said = self._table["turn"].replace("{said}", line)
-                text, spans = told(said, {**stamp, **words, "speaker": speaker})
+                turn = self._table["turn"].replace("{said}", line)
+                text, spans = told(turn, {**stamp, **words, "speaker": speaker})
                 values = {name: spans[name] for name in words if name in spans}
                 values["who"], place = spans["speaker"], number * turns + len(facts)
                 fact = Fact(place, text, day - self._days[0], values, number)

@@ -78,7 +78,7 @@ class _Grammar:
 
     def said(self, text: str) -> Said:
         """Return what is said in a text, the first day first."""
-        said = list[dict[str, Any]]()
+        statements = list[dict[str, Any]]()
         for turn, _ in (hit for line in text.split("\n") for hit in self._turns.matches(line)):
             month = datetime.date(int(turn["year"]), self._months.index(turn["month"]) + 1, 1)
             day = month.toordinal() + int(turn["day"]) - 1
@@ -86,8 +86,8 @@ class _Grammar:
                 for words, (form, topic) in self._says.matches(sentence):
                     ago = self._times.get(words.get("when") or words.get("When") or "", 0)
                     about = {"day": day - ago, "who": turn["speaker"], "form": form, "topic": topic}
-                    said.append(about | words)
-        return sorted(said, key=lambda one: one["day"])
+                    statements.append(about | words)
+        return sorted(statements, key=lambda one: one["day"])
 
     def answer(self, question: str, said: Said, before: bool = False) -> str:
         """Return what follows, or held before the last change; ``""``: nothing follows."""

@@ -326,7 +326,8 @@ def test_no_link_is_dead(site):
             target = path if not parts.path else (path.parent / unquote(parts.path)).resolve()
             if not target.exists():
                 dead.append((path.name, link["href"]))
-            elif parts.fragment and target.suffix == ".html":
+            # One with "=" is a setting of "Move the needle", which the page itself reads.
+            elif parts.fragment and "=" not in parts.fragment and target.suffix == ".html":
                 known = unquote(parts.fragment) in names_of(target)
                 dead += [] if known else [(path.name, link["href"])]
     assert not dead

@@ -167,7 +167,7 @@ def test_a_fact_in_other_words_is_delivered(student, tmp_path, module):
             "from rulerlib import languages\n"
             "class Memory:\n"
             "    def __init__(self, folder):\n"
-            "        english, settings = languages.load('en'), Settings(gate=False)\n"
+            "        english, settings = languages.load('en'), Settings()\n"
             "        self.graph = RelationGraph(folder, settings, english)\n"
             "    def teach(self, texts): self.graph.teach('', texts)\n"
             "    def close(self): self.graph.close()\n"

@@ -25,6 +25,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rulerlib import paths
 from rulerlib.errors import DataError
@@ -105,40 +106,49 @@ def _drawn(groups: Mapping[str, list[str]], rng: random.Random) -> dict[str, str
     """Return a word of each group, by the names of its forms."""
     drawn = dict[str, str]()
     for names, words in groups.items():
-        drawn |= zip(names.split("/"), rng.choice(words).split("/"), strict=True)
+        drawn |= zip(_forms(names), _forms(rng.choice(words)), strict=True)
     return drawn
+
+
+@functools.cache
+def _forms(text: str) -> list[str]:
+    return text.split("/")
 
 
 def _filled(text: str, words: Words, rng: random.Random) -> str:
     """Return a form with all its choices made."""
     filled = ""
-    for piece in _pieces(text):
-        if isinstance(piece, str) and not piece.startswith("{"):
+    # Every second piece is a name, or has choices.
+    for number, piece in enumerate(_pieces(text)):
+        if number % 2 == 0:
             filled += piece
             continue
-        word = words[piece[1:-1]] if isinstance(piece, str) else piece
-        filled += _filled(word if isinstance(word, str) else rng.choice(word), words, rng)
+        word = words[piece] if isinstance(piece, str) else piece
+        word = word if isinstance(word, str) else rng.choice(word)
+        filled += _filled(word, words, rng) if "{" in word or "[" in word else word
     return filled
 
 
 @functools.cache
-def _pieces(text: str) -> tuple[str | tuple[str, ...], ...]:
-    """Return a form cut into texts, names in braces, and the choices in brackets.
+def _pieces(text: str) -> tuple[Any, ...]:
+    """Return a form cut into texts and what stands between them: names, and choices as tuples.
 
     >>> _pieces("The {boat} [lay|was [old|new]].")
-    ('The ', '{boat}', ' ', ('lay', 'was [old|new]'), '.')
+    ('The ', 'boat', ' ', ('lay', 'was [old|new]'), '.')
     """
-    pieces, depth, choices = list[str | tuple[str, ...]](), 0, [""]
+    pieces, depth, choices = list[Any]([""]), 0, [""]
     for part in filter(None, _MARK.split(text)):
         if (part, depth) == ("]", 1):
-            pieces.append(tuple(choices))
+            pieces += [tuple(choices), ""]
             choices = [""]
         elif (part, depth) == ("|", 1):
             choices.append("")
         elif depth:
             choices[-1] += part
+        elif part.startswith("{"):
+            pieces += [part[1:-1], ""]
         elif part != "[":
-            pieces.append(part)
+            pieces[-1] += part
         depth += (part == "[") - (part == "]")
     return tuple(pieces)
 

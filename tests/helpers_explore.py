@@ -7,7 +7,7 @@ import json
 import shlex
 from pathlib import Path
 
-from helpers_store import STEPS, die_at
+from helpers_store import die_at
 
 from rulerlib.dataset import Dataset
 from rulerlib.explore import site
@@ -54,7 +54,7 @@ def write_runs(root: Path) -> Path:
     return root
 
 
-def exploring(runs, out, step=0, counted_steps=(*STEPS, "shutil.rmtree")):
+def exploring(runs, out, step, counted_steps):
     """Write the explorer of runs, and die before a step, see `helpers_store.die_at`."""
     die_at(step, out.parent, counted_steps=counted_steps)
     site.write(runs, out)

@@ -7,17 +7,14 @@ shows; ``leaderboard.json``, the rows of the leaderboard;
 ``answers/<cell>/<number>.json``, so many of them at a time as ``CHUNK`` says;
 ``prompts/<cell>/<index>.txt``, the whole prompt of a sample, where it was asked for.
 
-All of it is written beside the folder and takes its place at the end. A command that is killed
-leaves the old folder or the new one; if it is killed between the two renames of the end, the next
-command puts the old one back.
+All of it is written beside the folder and is moved there at the end, so that a command that is
+killed while it writes leaves what was there.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +32,6 @@ from rulerlib.escaping import visible
 from rulerlib.explore import answers, cells
 from rulerlib.samples import Prediction
 from rulerlib.store import files
-from rulerlib.store.files import alone
 from rulerlib.submit import check
 from rulerlib.submit.folder import Submission, read
 
@@ -93,8 +89,13 @@ def write(
     DataError
         If a file is damaged, or was written while it was read.
     """
-    place = paths.named("out", out, "a folder that does not exist yet")
-    with _replacing(place.resolve(), str(out)) as target:
+    place = paths.named("out", out, "a folder that does not exist yet").resolve()
+    empty = not any(place.iterdir()) if place.is_dir() else not place.exists()
+    holds = empty or (place / _MARK).is_file()
+    require(holds, "out", str(out), "a new folder, or one that this command wrote before")
+    with files.filling(place) as target:
+        for name in _OURS:
+            (target / name).mkdir()
         ours = analysis.scores(_predictions(folders))
         require(not ours.empty, "runs", str(folders), "a folder in which there are answers")
         ours = _named_by_study(ours)
@@ -124,50 +125,6 @@ def write(
                 shutil.copyfile(path, target / path.name)
         _save(target / _MARK, shown)
         return len(shown["columns"]["n"]), samples
-
-
-@contextlib.contextmanager
-def _replacing(target: Path, out: str) -> Iterator[Path]:
-    """Yield a new folder beside ``target``, which takes its place when all is written."""
-    fixed = os.path.ismount(target) or target == Path.cwd()
-    require(not fixed, "out", out, "a folder that can be renamed: no mount point, and not '.'")
-    before = target.with_name(f".{target.name}.before")
-    new = target.with_name(f".{target.name}.new{files.UNFINISHED}")
-    with alone(target):
-        _tidy(target, before, new)
-        empty = not target.exists() or (target.is_dir() and not any(target.iterdir()))
-        holds = empty or (target / _MARK).is_file()
-        require(holds, "out", out, "a new folder, or one that this command wrote before")
-        try:
-            files.check_writable(new)
-            yield new
-            # A full folder cannot be replaced in one step.
-            with files.saving(target):
-                if empty and target.exists():
-                    target.rmdir()
-                elif not empty:
-                    target.rename(before)
-                new.rename(target)
-        finally:
-            _tidy(target, before, new)
-
-
-def _tidy(target: Path, before: Path, new: Path) -> None:
-    """Finish what another command began: put the old folder back, or remove what is left of it.
-
-    What people put into the old folder is moved to the new one.
-    """
-    shutil.rmtree(new, ignore_errors=True)
-    with files.saving(target):
-        if (before / _MARK).is_file() and not target.exists():
-            before.rename(target)
-        elif (before / _MARK).is_file() and (target / _MARK).is_file():
-            for path in before.iterdir():
-                if path.name not in _OURS and not os.path.lexists(target / path.name):
-                    path.rename(target / path.name)
-            # While it is removed nobody takes it for a whole one.
-            before.rename(new)
-            shutil.rmtree(new, ignore_errors=True)
 
 
 def _predictions(

@@ -91,19 +91,33 @@ def new_folder(value: Any) -> Path:
 
 @contextlib.contextmanager
 def filling(folder: Path) -> Iterator[Path]:
-    """Yield a folder that is filled beside a new one, whose content it becomes when all is written.
+    """Yield a folder that is filled beside another, where its content comes to stand at the end.
+
+    Of a file or a folder that stands there under the same name it takes the place; others stay.
+    What killed writers left of their folders is removed.
 
     Raises
     ------
+    BusyError
+        If another process is filling it.
     ParameterError
         If the folder cannot be written.
     """
-    with saving(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
-            yield Path(beside)
+    with alone(folder) as killed, saving(folder):
+        if killed:
+            beginning = f".{folder.name}."
+            for path in folder.parent.iterdir():
+                if path.name.startswith(beginning) and path.name.endswith(UNFINISHED):
+                    shutil.rmtree(path)
+        with tempfile.TemporaryDirectory(UNFINISHED, f".{folder.name}.", folder.parent) as beside:
+            new, old = Path(beside) / "new", Path(beside) / "old"
+            new.mkdir()
+            old.mkdir()
+            yield new
             folder.mkdir(exist_ok=True)
-            for path in Path(beside).iterdir():
+            for path in new.iterdir():
+                if (folder / path.name).is_dir():
+                    (folder / path.name).rename(old / path.name)
                 path.replace(folder / path.name)
 
 

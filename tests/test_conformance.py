@@ -30,7 +30,7 @@ from rulerlib.errors import DataError
 
 ROOT = Path(__file__).resolve().parents[1]
 LENGTH = 1024
-LAYOUTS = (layouts.NVIDIA, layouts.OWN, layouts.LM_EVAL, layouts.NEMO)
+LAYOUTS = (layouts.NVIDIA, layouts.OWN, layouts.LM_EVAL)
 ROOM = {"niah": 128, "vt": 30, "cwe": 120, "fwe": 50, "qa": 32}
 NAMES_OF_LM_EVAL = {"qa_1": "ruler_qa_squad", "qa_2": "ruler_qa_hotpot"}
 
@@ -160,32 +160,13 @@ def write_lm_eval(folder, task, records, length=LENGTH):
     (folder / "org__model" / f"results_{stamp}.json").write_text(json.dumps(results))
 
 
-def write_nemo(folder, task, records, length=LENGTH):
-    """``ns prepare_data ruler`` and ``ns eval``; a question with its prefix, and later its answer,
-    in the field ``generation``."""
-    questions = [
-        {"index": number, "question": each.before + each.input, "expected_answer": each.outputs,
-         "length": each.length, **({"generation": each.prefix.strip()} if each.fed else {})}
-        for number, each in enumerate(records)
-    ]  # fmt: skip
-    setup = f"model_{length}"
-    lines(folder / "ruler" / setup / task / "test.jsonl", questions)
-    lines(folder / "eval-results" / f"ruler.{setup}.{task}" / "output.jsonl", [
-        {**question, "generation": each.pred, "is_correct": each.score,
-         "predicted_answer": each.pred.strip(), "generation_time": 0.5}
-        for question, each in zip(questions, records, strict=True)
-    ])  # fmt: skip
-
-
 WRITERS = {
     layouts.NVIDIA: write_nvidia, layouts.OWN: write_own, layouts.LM_EVAL: write_lm_eval,
-    layouts.NEMO: write_nemo,
 }  # fmt: skip
 
 
-def looked_at(folder, layout, length=LENGTH):
-    """The report; of NeMo-Skills' files no name says the length."""
-    return check(folder, "words", length if layout == layouts.NEMO else None)
+def looked_at(folder):
+    return check(folder, "words")
 
 
 def found(report):
@@ -197,7 +178,7 @@ def found(report):
 def test_a_faithful_port_passes_in_every_task(layout, language, tmp_path):
     for task in (*tasks.RULER, *tasks.FRONTIER):
         WRITERS[layout](tmp_path, task, asked(task, language))
-    report = looked_at(tmp_path, layout)
+    report = looked_at(tmp_path)
     assert (report.findings, report.layout) == ([], layout)
     assert (report.files, report.records) == (13 + 6, (13 + 6) * 8)
     unscored = {"part-match averaged", "list all or nothing", "score differs"}
@@ -220,7 +201,7 @@ def test_whatever_a_model_says_a_faithful_port_passes(
     records = asked(task, language, preds=preds)
     if knowing:
         records = [replace(each, pred=each.pred + each.outputs[-1].title()) for each in records]
-    assert not found(looked_at(written(layout, folder, task, records), layout))
+    assert not found(looked_at(written(layout, folder, task, records)))
 
 
 def written(layout, folder, task, records, **more):
@@ -257,20 +238,13 @@ def test_the_older_files_of_nvidia_pass(task, end, tmp_path):
     assert (report.findings, report.records, report.layout) == ([], 2, layouts.NVIDIA)
 
 
-@pytest.mark.parametrize("layout", [layouts.NVIDIA, layouts.NEMO])
-def test_prompts_without_answers_are_looked_at_too(layout, tmp_path):
-    written(layout, tmp_path, "vt", loses_prefix(asked("vt")) if layout == layouts.NEMO else
-            asked("vt", language="da", paraphrase=3))  # fmt: skip
-    lost = found(looked_at(tmp_path, layout))
-    assert lost == ({"answer prefix lost"} if layout == layouts.NEMO else set())
-    answers = tmp_path / ("eval-results" if layout == layouts.NEMO else "some-model")
-    if layout == layouts.NEMO:
-        # Outputs alone do not tell the prefix.
-        assert "answer prefix lost" in check(answers).unchecked
-    for path in (*answers.rglob("output.jsonl"), *answers.rglob("pred/*")):
+def test_prompts_without_answers_are_looked_at_too(tmp_path):
+    written(layouts.NVIDIA, tmp_path, "vt", asked("vt", language="da", paraphrase=3))
+    assert not found(looked_at(tmp_path))
+    for path in tmp_path.rglob("pred/*"):
         path.unlink()
-    report = looked_at(tmp_path, layout)
-    assert (found(report), report.records) == (lost, 8)
+    report = looked_at(tmp_path)
+    assert (found(report), report.records) == (set(), 8)
     assert "part-match averaged" in report.unchecked
 
 
@@ -295,14 +269,13 @@ nested = "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\n" * 2
 ALL = set(LAYOUTS)
 SCORED = ALL - {layouts.OWN}
 STATED = {layouts.LM_EVAL, layouts.OWN}
-COUNTED = {layouts.NVIDIA, layouts.NEMO}
 INJECTED = {
     "prefix": ("answer prefix lost", loses_prefix,
                ("niah_multiquery", "vt", "cwe", "fwe", "qa_1"), ALL),
     "long": ("prompt over budget", long, ("niah_single_2", "vt", "qa_2", "trace"), ALL),
     "room": ("answer truncated", changing(room=20), ("niah_single_1", "cwe", "qa_1"), STATED),
     # No port says what its limit was; the answers end in the middle of the value.
-    "cut": ("answer truncated", cut, ("niah_single_1", "niah_multivalue"), COUNTED),
+    "cut": ("answer truncated", cut, ("niah_single_1", "niah_multivalue"), {layouts.NVIDIA}),
     "gold": ("gold not readable", changing(input=without_gold),
              ("niah_multikey_2", "fwe", "cwe", "qa_1"), ALL),
     "mean": ("part-match averaged", averages, ("qa_1",), SCORED),
@@ -330,7 +303,7 @@ def test_each_fault_alone_is_named(fault, inject, task, layout, tmp_path):
     other = "fwe" if task != "fwe" else "vt"
     WRITERS[layout](tmp_path, other, asked(other, "da"), length)
     WRITERS[layout](tmp_path, task, inject(asked(task, "da")), length)
-    report = looked_at(tmp_path, layout, length=length)
+    report = looked_at(tmp_path)
     (finding,) = report.findings
     assert (finding.fault, finding.task, finding.length) == (fault, task, length)
     assert 0 < finding.records <= finding.checked == 8
@@ -342,9 +315,9 @@ def test_each_fault_alone_is_named(fault, inject, task, layout, tmp_path):
 @pytest.mark.parametrize("task", ["niah_single_1", "niah_multikey_1"])
 def test_needles_at_one_depth_are_found(layout, task, tmp_path):
     made = asked(task, count=60)
-    assert not found(looked_at(written(layout, tmp_path / "faithful", task, made), layout))
+    assert not found(looked_at(written(layout, tmp_path / "faithful", task, made)))
     made = asked(task, count=60, depth=50)
-    report = looked_at(written(layout, tmp_path / "faulty", task, made), layout)
+    report = looked_at(written(layout, tmp_path / "faulty", task, made))
     assert found(report) == {"depth distribution"}
     median = re.search(r"median depth of 60 needles is (\d+),", report.findings[0].evidence)
     assert 45 <= int(median[1]) <= 55
@@ -417,15 +390,14 @@ def test_what_cannot_be_read_gets_one_sentence(tmp_path):
     assert "vt.jsonl, record 1: no record of a known layout, but one of ['text']" in (
         sentence(tmp_path)
     )
-    (tmp_path / "vt.jsonl").write_text('{"question": "x", "expected_answer": ["y"]}\n')
+    (tmp_path / "vt.jsonl").write_text('{"input": "x", "outputs": ["y"]}\n')
     written(layouts.LM_EVAL, tmp_path, "vt", asked("vt"))
     assert "different layouts, lm-eval (" in sentence(tmp_path)
     assert "no such tokenizer" not in sentence(tmp_path / "org__model", code=0)
     assert "length is 0, but must be" in sentence(tmp_path / "org__model", "--length", "0")
     assert "tokenizer" in sentence(tmp_path / "org__model", "--tokenizer", str(tmp_path))
-    other = tmp_path / "eval-results" / "gsm8k"
-    row = {"question": "2 + 2?", "expected_answer": "4", "generation": "5", "is_correct": False}
-    lines(other / "output.jsonl", [row])
+    other = tmp_path / "gsm8k"
+    lines(other / "output.jsonl", [{"input": "2 + 2?", "outputs": ["4"], "pred": "5"}])
     assert "no records of a task of RULER's" in sentence(other)
 
 
@@ -433,10 +405,9 @@ def test_what_cannot_be_read_gets_one_sentence(tmp_path):
 def test_a_field_of_another_type_is_named(layout, tmp_path):
     """In the last record, so that it is not told by the first."""
     written(layout, tmp_path, "vt", asked("vt"))
-    path = max(tmp_path.rglob("*.jsonl"), key=lambda path: "output" in path.name)
+    path = max(tmp_path.rglob("*.jsonl"))
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    fields = {layouts.NEMO: "generation", layouts.LM_EVAL: "filtered_resps"}
-    name = fields.get(layout, "outputs")
+    name = "filtered_resps" if layout == layouts.LM_EVAL else "outputs"
     right, rng = path.read_bytes(), random.Random(layout)
     rows[-1][name] = 7
     lines(path, rows)

@@ -17,7 +17,7 @@ from collections import defaultdict
 import pytest
 
 from rulerlib import commands as cli
-from rulerlib import conformance, making, samples, tasks
+from rulerlib import making, samples, tasks
 from rulerlib.errors import MissingExtraError, ParameterError
 from rulerlib.export import formats, lm_eval, parquet
 from rulerlib.samples import Sample
@@ -199,11 +199,6 @@ def test_nemo_skills_imports_its_benchmarks(folders, monkeypatch):
         data = tasks.TASKS[name.partition(".")[2]]
         assert options["++inference.tokens_to_generate"] == str(data.tokens_to_generate)
         assert options["++start_assistant_response_key"] == "generation"
-
-
-def test_our_own_check_has_nothing_to_say_of_the_questions_of_nemo_skills(folders):
-    report = conformance.check(folders["nemo-skills"] / "rulerlib_en_1300", "words", 1300)
-    assert (report.layout, report.records, report.findings) == ("NeMo-Skills", 20, [])
 
 
 def test_the_card_says_what_is_there(folders):

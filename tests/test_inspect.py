@@ -1,13 +1,11 @@
-"""Our tasks inside inspect_ai: asked, judged, and repeated there as here.
+"""Our tasks inside inspect_ai: asked and judged there as here.
 
-``inspect eval`` runs for real, in a process of its own, with stored answers; other evaluations run
-in this process, which saves the imports. The log is read back and held against our own engine,
-scores and standard errors.
+Evaluations run for real, in this process, which saves the imports, with the answers that our own
+engine got. The log is read back and held against our scores and standard errors.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import math
@@ -28,7 +26,7 @@ from hypothesis import strategies as st
 from conftest import ROOT, make_tokenizer, shared
 from rulerlib import models, tasks, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import ParameterError
 from rulerlib.export import inspect_ai as ours
 from rulerlib.export.inspect_ai import judge, pose
 from rulerlib.intervals import clustered
@@ -39,8 +37,6 @@ from rulerlib.store.answers import read_predictions
 from rulerlib.store.questions import write
 
 pytest.importorskip("inspect_ai", reason="needs the extra 'inspect'")
-
-from rulerlib.export._inspect_registry import ReplayModel, stored_answers
 
 
 def inspect_eval(
@@ -59,12 +55,30 @@ def inspect_eval(
     )
 
 
-def evaluated(folder: Path, task: Any, model: str, **arguments: dict[str, Any]):
-    """Evaluate a task in this process, and return its log."""
+def evaluated(folder: Path, run: Run, named: str, **parameters: Any):
+    """Evaluate a task with the answers of a run to the same questions, and return its log."""
     import inspect_ai
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-    logs = str(folder / "logs")
-    inspect_ai.eval(task, model=model, log_dir=logs, display="none", **arguments)
+    def squeezed(text: str) -> str:
+        return "".join(text.split())
+
+    stored = {
+        squeezed(record.input): record.pred
+        for cell in run.cells
+        for record in read_predictions(run.answers(cell))
+    }
+
+    def say(turns, *_):
+        asked = squeezed("".join(turn.text for turn in turns))
+        (pred,) = (pred for text, pred in stored.items() if text in asked)
+        output = ModelOutput.from_content("mockllm", pred)
+        # Else its tokens would be counted, by a tokenizer from the network.
+        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+        return output
+
+    model, logs = get_model("mockllm/model", custom_outputs=say), str(folder / "logs")
+    inspect_ai.eval(named, model=model, log_dir=logs, display="none", task_args=parameters)
     return read_log(folder)
 
 
@@ -134,17 +148,11 @@ def run(tmp_path_factory):
     return run
 
 
-SAME = (
-    "-T", "task=niah_multikey_2,qa_1", "-T", "length=800", "-T", "num_samples=6", "-T",
-    "queries_per_context=2", "-T", "tokenizer=words",
-)  # fmt: skip
+SAME = {"length": 800, "num_samples": 6, "queries_per_context": 2, "tokenizer": "words"}
 
 
-def test_stored_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_path):
-    path = f"path={run.root}"
-    done = inspect_eval(tmp_path, "rulerlib/ruler", *SAME, "--model", "rulerlib/replay", "-M", path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    log = read_log(tmp_path)
+def test_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_path):
+    log = evaluated(tmp_path, run, "rulerlib/ruler", task="niah_multikey_2,qa_1", **SAME)
     as_ours(log)
     stored = {
         (record.others["task"], record.index): record.pred
@@ -188,7 +196,7 @@ def test_drop_itself_has_three_examples_of_its_training_side(tmp_path):
         pose("drop", "openai", **released(source=str(file)))
 
 
-def test_answers_of_the_notebook_are_repeated_by_their_folders_names(tmp_path, monkeypatch):
+def test_questions_of_the_notebook_are_found_by_their_folders_names(tmp_path, monkeypatch):
     run = Run(
         tasks="drop_1", loaded=Guesser(), language="en", length=2000, num_samples=3,
         knobs={"fewshot": 1, "reasoning": False}, output=str(tmp_path / "runs"),
@@ -198,10 +206,7 @@ def test_answers_of_the_notebook_are_repeated_by_their_folders_names(tmp_path, m
     assert run.answers(cell).stem == "drop_1+fewshot=1+reasoning=false"
     monkeypatch.chdir(ROOT)
     data = run.answers(cell).parent.parent / "data"
-    log = evaluated(
-        tmp_path, "DROP/task.py", "rulerlib/replay", model_args={"path": str(run.root)},
-        task_args={"data": str(data)},
-    )  # fmt: skip
+    log = evaluated(tmp_path, run, "DROP/task.py", data=str(data))
     stored = {record.index: record.pred for record in read_predictions(run.answers(cell))}
     said = {each.metadata["index"]: each.output.completion for each in log.samples}
     assert said == stored
@@ -409,46 +414,15 @@ def test_a_base_models_tags_are_text():
     }
 
 
-def replayed(path, **changed):
-    """Return what is stored of the run's questions, as an evaluation of stored answers asks."""
-    chosen = {"task": "niah_multikey_2", "length": 800, "num_samples": 6}
-    chosen |= {"queries_per_context": 2, "tokenizer": "words"}
-    posed = pose("niah", "rulerlib", **{**chosen, **changed})
-    stored = stored_answers(path)
-    abouts = (turn["metadata"] for record in posed.records for turn in record["input"]
-              if "metadata" in turn)  # fmt: skip
-    return [stored[about["task"], about["input"]].pred for about in abouts]
-
-
 def test_questions_on_disk_are_asked_again(run, tmp_path):
     data = run.dataset(run.cells[0])
     write(data, tmp_path / "800" / "niah_multikey_2")
-    stored = [each.pred for each in read_predictions(run.answers(run.cells[0]))]
-    here = {"data": str(tmp_path), "length": None, "tokenizer": None}
-    assert replayed(run.root, **here) == stored
-    (record, *_) = pose("niah", "rulerlib", data=str(tmp_path), num_samples=3).records
-    assert record["metadata"]["length"] == 800
-    assert record["metadata"]["max_tokens"] == data.tokens_to_generate
-    changed = pose("niah", "rulerlib", data=str(tmp_path), tokens_to_generate=77).records
+    records = pose("niah", "vllm", task="niah_multikey_2", **SAME).records
+    again = pose("niah", "vllm", data=str(tmp_path)).records
+    assert [each["input"] for each in again] == [each["input"] for each in records]
+    other = pose("niah", "vllm", task="niah_multikey_2", seed=7, **SAME).records
+    assert other[0]["input"] != records[0]["input"]
+    assert again[0]["metadata"]["length"] == 800
+    assert again[0]["metadata"]["max_tokens"] == data.tokens_to_generate
+    changed = pose("niah", "vllm", data=str(tmp_path), tokens_to_generate=77).records
     assert [each["metadata"]["max_tokens"] for each in changed] == [77] * 6
-
-
-def test_another_question_is_told(run):
-    other = [SimpleNamespace(text="Hi", metadata=None)]
-    with pytest.raises(DataError, match=r"holds no answer to this question: choose the task"):
-        asyncio.run(ReplayModel("replay", run.root).generate(other, [], None, None))
-    with pytest.raises(KeyError):
-        replayed(run.root, seed=7)
-
-
-def test_two_answers_to_one_question_are_told(run, tmp_path):
-    pred = tmp_path / "a" / "pred"
-    pred.mkdir(parents=True)
-    line = {"index": 0, "input": "?", "outputs": ["!"], "pred": "!"}
-    (pred / "vt.jsonl").write_text(json.dumps(line))
-    (pred / "vt+seed=7.jsonl").write_text(json.dumps({**line, "pred": "?"}))
-    with pytest.raises(DataError, match="another answer to sample 0"):
-        stored_answers(tmp_path)
-    for path in (None, 3, str(tmp_path / "none"), str(tmp_path / "a" / "pred" / "empty")):
-        with pytest.raises(ParameterError, match=r"^path is .*, but must be a file pred/<task>"):
-            stored_answers(path)

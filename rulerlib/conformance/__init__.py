@@ -118,8 +118,8 @@ def check(
     Parameters
     ----------
     folder
-        Files of NVIDIA's scripts, lm-eval's samples, NeMo-Skills' questions and outputs, or a run
-        of this project: one layout at a time.
+        Files of NVIDIA's scripts, lm-eval's samples, or a run of this project: one layout at a
+        time.
     tokenizer
         The one that the port counted with: a model's name or folder, or a loaded one. Without
         it, only lengths that the records state are held against the budget.

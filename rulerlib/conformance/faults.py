@@ -110,16 +110,15 @@ def _prefixes(table: Any) -> list[str]:
 
 
 def _prefix_lost(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
-    usual, judged, lost = _ending(file.task.family.name), 0, list[PortAnswer]()
+    usual, lost = _ending(file.task.family.name), list[PortAnswer]()
     for answer in file.answers:
         if prefix := (answer.prefix or "").strip():
             ends = answer.prompt.rstrip().endswith(prefix)
         else:
             ends = bool(usual.search(answer.prompt[-2000:]))
-        # Of a prompt that is not whole, only the presence of a prefix says something.
-        judged += ends or answer.whole
-        lost += [] if ends or not answer.whole else [answer]
-    return judged, lost, f"Its prompt ends in {lost[0].prompt[-40:]!r}." if lost else ""
+        lost += [] if ends else [answer]
+    evidence = f"Its prompt ends in {lost[0].prompt[-40:]!r}." if lost else ""
+    return len(file.answers), lost, evidence
 
 
 def _over_budget(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:

@@ -1,7 +1,7 @@
 """The files that ports of RULER write, read as questions with what came of them.
 
-Four layouts are told apart by the fields of their records: NVIDIA's scripts, this project's own
-runs, lm-eval (``--log_samples``), and NeMo-Skills.
+Three layouts are told apart by the fields of their records: NVIDIA's scripts, this project's own
+runs, and lm-eval (``--log_samples``).
 
 >>> import pathlib, tempfile
 >>> folder = pathlib.Path(tempfile.mkdtemp()) / "4096" / "pred"
@@ -21,7 +21,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,7 +33,7 @@ from rulerlib.samples import read as read_records
 from rulerlib.store import answers
 from rulerlib.texts import read_file
 
-NVIDIA, OWN, LM_EVAL, NEMO = "NVIDIA", "rulerlib", "lm-eval", "NeMo-Skills"
+NVIDIA, OWN, LM_EVAL = "NVIDIA", "rulerlib", "lm-eval"
 """The layouts by name."""
 
 # What lm-eval calls RULER's two tasks of questions.
@@ -58,8 +58,6 @@ class PortAnswer:
         The references.
     prefix
         The answer prefix that the record states.
-    whole
-        Whether ``prompt`` is all that the model was fed; a record may leave out the answer prefix.
     length
         Tokens of the prompt and of the room for an answer, as the record states them.
     pred, score
@@ -74,7 +72,6 @@ class PortAnswer:
     prompt: str
     outputs: tuple[str, ...]
     prefix: str | None = None
-    whole: bool = True
     length: int | None = None
     pred: str | None = None
     score: float | None = None
@@ -151,8 +148,6 @@ def _layout(path: Path) -> str:
     keys = row.keys()
     if keys >= {"doc", "arguments"}:
         return LM_EVAL
-    if keys >= {"question", "expected_answer"}:
-        return NEMO
     if keys >= {"input", "outputs"}:
         beside = path.with_name("metadata.json"), answers.settings_path(path)
         return OWN if any(file.exists() for file in beside) else NVIDIA
@@ -184,8 +179,7 @@ def read(layout: str, files: Sequence[Path]) -> Iterator[PortFile]:
         If a file cannot be read, or a record lacks a field or has another type in it.
     """
     by_task = {path: task for path in files if (task := task_of(path))}
-    readers = {NEMO: _nemo, LM_EVAL: _lm_eval}
-    reader: Reader = readers.get(layout, _ruler)
+    reader: Reader = _lm_eval if layout == LM_EVAL else _ruler
     for path, length, questions, mean in reader(by_task):
         yield PortFile(path, by_task[path], length or length_of(path), questions, mean)
 
@@ -228,8 +222,8 @@ def _field(where: str, row: Mapping[str, Any], name: str, *kinds: type) -> Any:
     return row[name]
 
 
-def _references(where: str, row: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    values = _field(where, row, name, list, str)
+def _references(where: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+    values = _field(where, row, "outputs", list, str)
     return tuple(map(str, values)) if isinstance(values, list) else (values,)
 
 
@@ -315,48 +309,6 @@ def _summary(path: Path) -> float | None:
     return None
 
 
-# --- NeMo-Skills --------------------------------------------------------------------------------
-
-
-def _nemo(files: Mapping[Path, tasks.Task]) -> Iterator[Any]:
-    """Yield the answers of each ``output*.jsonl``, and the questions that have none.
-
-    A question's answer prefix stands in the field in which the answer comes to stand, so that
-    records of answers do not have it; it is taken from the questions, where they are there.
-    """
-    done = {"num_generated_tokens", "is_correct", "predicted_answer"}
-    open_ = [path for path in files if not done & next(_rows(path), ("", {}))[1].keys()]
-    prefixes: dict[str, str | None] = {}
-
-    def question(where: str, row: dict[str, Any]) -> PortAnswer:
-        text = _field(where, row, "question", str)
-        prefix = prefixes.get(text)
-        return PortAnswer(
-            where, f"{text} {prefix}" if prefix else text,
-            _references(where, row, "expected_answer"), prefix, whole=text in prefixes,
-            length=_whole(row.get("length")),
-        )  # fmt: skip
-
-    def answer(where: str, row: dict[str, Any]) -> PortAnswer:
-        return replace(
-            question(where, row), pred=_field(where, row, "generation", str),
-            score=_number(row.get("is_correct")), generated=_whole(row.get("num_generated_tokens")),
-        )  # fmt: skip
-
-    for path in open_:
-        for where, row in _rows(path):
-            prefixes[_field(where, row, "question", str)] = row.get("generation") or None
-    answered = set[str]()
-    for path in (path for path in files if path not in open_):
-        pairs = [*_answers(path, answer)]
-        answered |= {row["question"] for row, _ in pairs}
-        yield path, None, [one for _, one in pairs], None
-    for path in open_:
-        left = [one for row, one in _answers(path, question) if row["question"] not in answered]
-        if left:
-            yield path, None, left, None
-
-
 # --- lm-eval: a file for each task, of records that hold everything -----------------------------
 
 
@@ -370,7 +322,7 @@ def _lm_eval(files: Mapping[Path, tasks.Task]) -> Iterator[Any]:
             # Ours by their measure's name; lm-eval's own by the length.
             scores = [_number(row.get(name)) for name in (measure, str(doc.get("max_length")))]
             return PortAnswer(
-                where, _text(arguments["arg_0"]), _references(where, doc, "outputs"),
+                where, _text(arguments["arg_0"]), _references(where, doc),
                 doc.get("answer_prefix") or doc.get("gen_prefix") or None,
                 length=_whole(doc.get("length")),
                 pred=_text(_field(where, row, "filtered_resps", list)),

@@ -1,4 +1,4 @@
-"""What inspect_ai finds by the entry point of this package: tasks, how they are asked, a model.
+"""What inspect_ai finds by the entry point of this package: tasks, and how they are asked.
 
 Each family is a task, ``rulerlib/niah``, and ``rulerlib/ruler`` is the thirteen. From Python::
 
@@ -12,15 +12,12 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import rulerlib
-from rulerlib import packages, paths, tasks
-from rulerlib.errors import DataError, RulerError, require
+from rulerlib import packages, tasks
+from rulerlib.errors import RulerError
 from rulerlib.export import inspect_ai as ours
-from rulerlib.samples import Prediction
-from rulerlib.store import answers
 from rulerlib.tasks import qa
 
 ai, dataset, model, scorer, solver, errors, markup = (
@@ -155,72 +152,6 @@ def _judged(names: list[str]) -> Any:
     return score
 
 
-# --- Answers that exist -----------------------------------------------------------------------
-
-
-def stored_answers(path: Any) -> dict[tuple[str, str], Prediction]:
-    """Return answers by their task and the hash of the question that they answer.
-
-    Parameters
-    ----------
-    path
-        A file of answers, ``pred/<task>.jsonl``, ours or one of NVIDIA's scripts, or a folder with
-        such files somewhere below it.
-
-    Raises
-    ------
-    ParameterError
-        If there is none.
-    DataError
-        If a file is damaged, or two answers are there to one question.
-    """
-    layout = "a file pred/<task>.jsonl, or a folder with such files (-M path=...)"
-    top = paths.named("path", path, layout)
-    below = [*top.rglob("pred/*.jsonl")] or [*top.glob("*.jsonl")]
-    files = [top] if top.is_file() else sorted(file for file in below if file.stem[0] != ".")
-    require(files, "path", path, layout)
-    stored: dict[tuple[str, str], Prediction] = {}
-    for file in files:
-        for record in answers.read_predictions(file):
-            if not record.repeat:
-                task = record.others.get("task") or file.stem.partition("+")[0]
-                # Prompts are long, and what is compared of them is a hash.
-                kept = replace(record, input="", others={**record.others, "parts": []})
-                before = stored.setdefault((task, ours.sha256(record.input)), kept)
-                if before.pred != record.pred:
-                    index = record.index
-                    raise DataError(f"{file}: another answer to sample {index} stands beside.")
-    return stored
-
-
-class ReplayModel(model.ModelAPI):  # type: ignore[misc, name-defined]
-    """The model ``rulerlib/replay``: answers that exist, without a network.
-
-    They can be scored and looked at there::
-
-        inspect eval rulerlib/variable_tracking -T data=runs/lille/da/4096/data \\
-            --model rulerlib/replay -M path=runs/lille/da/4096/pred
-    """
-
-    def __init__(self, model_name: str, path: str | None = None, **options: Any) -> None:
-        super().__init__(model_name, **options)
-        with _one_sentence():
-            self.path, self.stored = path, stored_answers(path)
-
-    async def generate(self, input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:  # noqa: A002
-        """Return the stored answer to a question of ours, however it is asked."""
-        abouts = (turn.metadata or {} for turn in input)
-        keys = ((about["task"], about["input"]) for about in abouts if "input" in about)
-        answer = self.stored.get(next(keys, ("", "")))
-        if answer is None:
-            raise DataError(
-                f"{self.path} holds no answer to this question: choose the task, length, language,"
-                " tokenizer, seed and knobs of that run, or its questions (-T data=...)."
-            )
-        ended = "stop" if answer.others.get("finished", True) else "max_tokens"
-        return model.ModelOutput.from_content(self.model_name, answer.pred, stop_reason=ended)
-
-
 _METRICS = {
     "*": [
         scorer.mean(),
@@ -230,7 +161,6 @@ _METRICS = {
 }
 ask = solver.solver("ask")(_ask)
 judged = scorer.scorer(metrics=_METRICS, name="judged")(_judged)
-replay = model.modelapi(name=ours.REPLAY)(ReplayModel)
 
 TASKS = {name: _task(name, name) for name in tasks.FAMILIES} | {"ruler": _task("ruler", None)}
 """The functions that make tasks of inspect_ai, by name; each takes what ``-T`` takes there."""

@@ -17,7 +17,6 @@ With the extra ``inspect`` every family is a task there, and ``rulerlib/ruler`` 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections import Counter
@@ -46,9 +45,6 @@ user's message."""
 
 UNLIMITED = 1_000_000
 """The room in tokens for a prompt whose length nobody asked for: more than it will need."""
-
-REPLAY = "rulerlib"
-"""The provider of stored answers, whose one model is ``rulerlib/replay``."""
 
 
 @dataclass(frozen=True)
@@ -309,11 +305,11 @@ class _Feed:
         frame = form.frame(tokenizer)
         template = _template(frame) if here else None
         chat, thinks = frame.chat or not here, here and frame.thinks
-        turns = None if here or provider == REPLAY else frame.turns
+        turns = None if here else frame.turns
         return cls(form, tokenizer, chat, False, thinks, template, turns)
 
     def messages(self, sample: Sample) -> list[dict[str, Any]]:
-        """Return the messages of a question; that of the user says which question it is."""
+        """Return the messages of a question."""
         text, system = sample.input, ""
         for part in sample.parts.of_role("system") if self.split else ():
             system, text = text[part.start : part.end], text[part.end :].lstrip()
@@ -321,11 +317,8 @@ class _Feed:
         turns = frame.messages(text, sample.answer_prefix) or (
             {"role": "user", "content": frame.prompt(text, sample.answer_prefix)},
         )
-        which = {"task": sample.task, "index": sample.index, "input": sha256(sample.input)}
-        messages = [
-            {**turn, "metadata": which} if turn["role"] == "user" else dict(turn) for turn in turns
-        ]
-        return [{"role": "system", "content": system}, *messages] if system else messages
+        system_turns = [{"role": "system", "content": system}] if system else []
+        return [*system_turns, *map(dict, turns)]
 
 
 def _template(frame: Frame) -> str:
@@ -388,8 +381,3 @@ def spread(values: Mapping[str, float], task: str, names: Sequence[str]) -> dict
     measures = dict.fromkeys(name for kind in kinds for name in kind.measures)
     both = {"primary": values[scoring.primary], "ruler": values[scoring.ruler]}
     return both | {name: values.get(name, math.nan) for name in measures}
-
-
-def sha256(text: str) -> str:
-    """Return the hash by which a question or a prompt is known."""
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

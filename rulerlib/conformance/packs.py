@@ -22,6 +22,8 @@ TRIED = 16_384
 def report(name: str, tokenizer: str = "lille") -> str:
     """Return in lines which tasks a pack can ask, which files it lacks, and what it has and wants.
 
+    The pack's files are named as they are called in its folder.
+
     Parameters
     ----------
     name
@@ -56,7 +58,7 @@ def report(name: str, tokenizer: str = "lille") -> str:
         short += [f"only {there:,} keys"] if keys > there else []
         needed = f"{length * len(essays.units) // essays.total:,}", f"{keys:,}"
         lines.append(row(f"{length:,}", *needed, ", ".join(short) or "enough"))
-    return "\n".join(lines)
+    return "\n".join(lines).replace(f"{pack.folder.as_posix()}/", "")
 
 
 def _tasks(pack: Language, tokenizer: tokens.Tokenizer) -> tuple[list[str], dict[str, list[str]]]:

@@ -333,7 +333,7 @@ def _needed_by(section: str, file: str) -> str:
     """Return the part of a sentence that says what needs a section, and what to do."""
     if section not in NEEDED_BY:
         return ""
-    return f", which {NEEDED_BY[section]} need: translate that of {_HERE / 'en' / file}"
+    return f", which {NEEDED_BY[section]} need: translate that of rulerlib/languages/en/{file}"
 
 
 def available(*sections: str) -> list[str]:

@@ -40,7 +40,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "make": Command("write questions", "rulerlib.making"),
+    "make": Command("write questions, in secret if need be", "rulerlib.making"),
     "run": Command("execute a notebook: ask a model, and see what came of it", "rulerlib.commands"),
     "compare": Command("tell whether a change made a model worse", "rulerlib.compare"),
     "effective": Command("find out how far a model can be used", "rulerlib.effective"),

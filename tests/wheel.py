@@ -69,7 +69,7 @@ USES = [
     ("rulerlib", "make vt questions --length 1024 --samples 2", "questions/da/1024/data/vt"),
     ("rulerlib.effective", "model=lille,language=en --tasks niah_single_2,vt --lengths 1024,2048"
      " --share 0.002", "runs/effective/effective.json"),
-    ("rulerlib.making", "vt questions --length 1024 --samples 2", "questions/da/1024/data"),
+    ("rulerlib.making", "vt secret --length 1024 --samples 2 --commit", "secret/commitment.json"),
     ("rulerlib.memory.bench", "--suites episodic --presets rag,memory/hei_nw --sizes 2 --seeds 7",
      "runs/memory"),
     ("rulerlib.explore", "runs explorer", "explorer/index.html"),

@@ -3,6 +3,7 @@ in it. 0: nothing differs from RULER; 1: something does; 2: the files could not 
 
 With ``--vectors`` it holds a port's scorers against `rulerlib.conformance.vectors`.
 With ``--language`` it says what a language pack can ask, see `rulerlib.conformance.packs`.
+With ``--reveal SEED`` it says instead whether that seed gives the questions of a commitment.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from rulerlib import commands
+from rulerlib import commands, making
 from rulerlib.conformance import check, packs, vectors
 from rulerlib.errors import require
 
@@ -22,13 +23,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = commands.parser(
         "rulerlib.conformance",
         "[FOLDER] [options]",
-        "Say what a port of RULER does otherwise than RULER, from the files it wrote.",
+        "Say what a port of RULER does otherwise than RULER, from the files it wrote;\n"
+        "or whether a seed that was secret gives the questions of a commitment.",
         "runs/lille --tokenizer lille",
     )
-    parser.add_argument("folder", nargs="?", help="with prompts, answers and scores")
+    parser.add_argument(
+        "folder", nargs="?", help="with prompts, answers and scores; or a commitment.json"
+    )
     parser.add_argument("--tokenizer", help="the tokenizer it counted with: a name or a folder")
     parser.add_argument("--length", type=int, help="the context length, if no name says it")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--reveal", metavar="SEED", type=int, help="the seed of the commitment")
     parser.add_argument(
         "--vectors", action="store_true",
         help="print answers to try a scorer on; or with a file of its scores, what differs",
@@ -43,7 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(vectors.FILE.read_text("utf-8").rstrip() if wrong is None else "\n".join(wrong)
               or "All scores are right.")  # fmt: skip
         return 1 if wrong else 0
-    require(given.folder, "folder", given.folder, "a folder, or --vectors")
+    require(given.folder, "folder", given.folder, "a folder, a commitment.json, or --vectors")
+    if given.reveal is not None:
+        holds, sentence = making.reveal(given.folder, given.reveal)
+        print(sentence)
+        return 0 if holds else 1
     report = check(given.folder, given.tokenizer, given.length)
     print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if given.json else report)
     return 1 if report.findings else 0

@@ -14,7 +14,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +192,29 @@ def listed(text: str) -> list[str]:
     """
     parts = (part.strip(" '\"") for part in text.strip("[] ").split(","))
     return [part for part in parts if part]
+
+
+def values_of(parameter: str, given: Any, choices: Iterable[str] = ()) -> list[Any]:
+    """Return what is combined as a list; ``"all"`` stands for all choices.
+
+    >>> values_of("sizes", "50, 200"), values_of("sizes", 50), values_of("suites", "all", ["a"])
+    ([50, 200], [50], ['a'])
+
+    Raises
+    ------
+    ParameterError
+        If there is nothing, or the same twice.
+    """
+    values = [*given] if isinstance(given, (list, tuple)) else [given]
+    if isinstance(given, str):
+        names = listed(given)
+        values = [*names] if choices else [value(name) for name in names]
+    if choices and values == ["all"]:
+        values = [*choices]
+    require(values, parameter, given, "one or several, with commas between them")
+    once = len({*map(str, values)}) == len(values)
+    require(once, parameter, values, "a list without repetition")
+    return values
 
 
 def numbers(parameter: str, text: str) -> list[int]:

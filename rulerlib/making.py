@@ -22,9 +22,10 @@ from typing import Any
 
 import rulerlib
 from rulerlib import commands, paths, tasks, tokens
+from rulerlib import languages as packs
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, dictionary, one_of, require
-from rulerlib.fields import check, listed, settings
+from rulerlib.fields import check, settings, values_of
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import read_object
 from rulerlib.store import files, questions
@@ -48,7 +49,7 @@ _SECRET = ("seed", _ROOM, "source")
 def datasets(
     names: str | Sequence[str],
     languages: str | Sequence[str],
-    lengths: int | Sequence[int],
+    lengths: int | str | Sequence[int],
     tokenizer: str | tokens.Tokenizer,
     **options: Any,
 ) -> list[Dataset]:
@@ -61,7 +62,7 @@ def datasets(
     languages
         Codes of languages; one, a list, or several with commas between them.
     lengths
-        Tokens that prompt and answer may have together; one, or a list.
+        Tokens that prompt and answer may have together, likewise.
     tokenizer
         That of the model which is to be asked, see `rulerlib.dataset.Dataset`.
     options
@@ -76,24 +77,15 @@ def datasets(
     DataError, MissingExtraError
         As `rulerlib.dataset.Dataset`.
     """
-    codes = listed(languages) if isinstance(languages, str) else languages
     for option in options:
         one_of("option", option, _OPTIONS)
     loaded = tokens.load(tokenizer) if isinstance(tokenizer, str) else tokenizer
     return [
         Dataset(name, length, code, loaded, **options)
-        for code in _different("languages", codes)
-        for length in _different("lengths", lengths)
+        for code in values_of("languages", languages, packs.available())
+        for length in values_of("lengths", lengths)
         for name in tasks.names(names)
     ]
-
-
-def _different(parameter: str, values: Any) -> list[Any]:
-    """Return a value or several as a list, checked to hold one at least and none twice."""
-    several = list(values) if isinstance(values, (list, tuple)) else [values]
-    different = several and all(value not in several[:at] for at, value in enumerate(several))
-    require(different, parameter, values, "one or several that differ")
-    return several
 
 
 def place(dataset: Dataset) -> str:
@@ -280,11 +272,9 @@ def stated(given: argparse.Namespace, seed: int = 42) -> dict[str, Any]:
         typed["room"] = typed.pop(_ROOM)
     form = {name: typed.pop(name) for name in [*typed] if name in _FORMAT}
     knobs = {name: typed.pop(name) for name in [*typed] if name not in _OPTIONS}
-    lengths = listed(given.length)
-    require(all(map(str.isdecimal, lengths)), "length", given.length, "numbers, with commas")
     return {
-        "names": listed(given.tasks), "languages": listed(given.language),
-        "lengths": [*map(int, lengths)], "tokenizer": given.tokenizer,
+        "names": given.tasks, "languages": given.language, "lengths": given.length,
+        "tokenizer": given.tokenizer,
         "num_samples": given.samples, "seed": seed if given.seed is None else given.seed,
         **({"knobs": knobs} if knobs else {}), **({"format": form} if form else {}), **typed,
     }  # fmt: skip

@@ -338,34 +338,6 @@ def test_the_sentence_on_mistakes_counts_rightly(cells):
         assert KINDS[kind] == words
 
 
-texts = st.sampled_from(["<512", "<1K", "512", "1000", "1K", "≥1K", "≥2K"])
-REACH = {"<512": 0, "<1K": 0, "512": 512, "1000": 1000, "1K": 1024, "≥1K": 1024, "≥2K": 2048}
-
-
-@given(st.lists(st.tuples(texts, st.sampled_from(["", "1K", "128K", "unknown"])),
-                min_size=1, max_size=14))  # fmt: skip
-@settings(deadline=None)
-def test_the_sentence_on_effective_lengths_is_true_of_each_model(models):
-    table = pd.DataFrame(models, columns=["effective", "claimed"])
-    table["model"] = [f"m{number}" for number in range(len(models))]
-    said = plots.effective_in_words(table, (512, 1000, 1024, 2048))
-    told = {}
-    for line in re.findall(r"^(m.+ (?:reach(?:es)?|do(?:es)? not reach) .+)\.$", said, re.M):
-        names, no, length, more = re.fullmatch(
-            r"(.+?) (do(?:es)? not )?reach(?:es)? (\w+)( or more, for .+)?", line
-        ).groups()
-        mark = "<" if no else "≥" if more else ""
-        told |= dict.fromkeys(re.findall(r"m\d+", names), mark + length)
-    assert told == {f"m{number}": text for number, (text, _) in enumerate(models)}
-    short = {
-        f"m{number}"
-        for number, (text, claim) in enumerate(models)
-        if claim.endswith("K") and text[0] != "≥" and REACH[text] < 1024 * int(claim[:-1])
-    }
-    claimed = re.search(r"Shorter than the claimed length: (.+)\.", said)
-    assert (set(re.findall(r"m\d+", claimed[1])) if claimed else set()) == short
-
-
 def memory_table(shares, n=40):
     rows = []
     for (suite, preset), right in shares.items():

@@ -50,9 +50,9 @@ def test_make_writes_what_a_dataset_holds(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("--length 4096,x", "length is '4096,x'"), ("--length 5", "at least"),
+        ("--length 4096,x", "length is 'x'"), ("--length 5", "at least"),
         ("--language xx", "language is 'xx'"), ("--samples 0", "num_samples is 0"),
-        ("--seed -1", "seed is -1"), ("-p chat", "p is 'chat'"), ("--language da,da", "differ"),
+        ("--seed -1", "seed is -1"), ("-p chat", "p is 'chat'"), ("--language da,da", "repetition"),
         ("--tokenizer nobody/knows", "nobody/knows"), ("-p answer_prefix=up", "answer_prefix"),
     ],
 )  # fmt: skip

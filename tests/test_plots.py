@@ -12,8 +12,6 @@ from xml.etree import ElementTree
 import pytest
 from helpers_model import ROOT, bare_environment
 
-from rulerlib.errors import ParameterError
-
 np = pytest.importorskip("numpy")
 pd = pytest.importorskip("pandas")
 matplotlib = pytest.importorskip("matplotlib")
@@ -203,28 +201,7 @@ def test_models_are_lines_with_their_intervals():
     assert labels == ["a, da", "a, en", "b, da", "b, en"]
 
 
-def test_effective_lengths_are_dots_on_the_lengths():
-    lengths = [512, 1024, 4096]
-    chart = analysis.summary(averages(), threshold=60)
-    chart = chart.assign(unbroken=chart["effective"])
-    chart.loc[0, ["effective", "effective low", "effective high", "unbroken"]] = [
-        "≥4K", "1K", "4K", "<512"
-    ]  # fmt: skip
-    figure = plots.effective(chart, lengths, other="unbroken", title="t")
-    axes = figure.axes[0]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["<512", "512", "1K", "4K"]
-    assert axes.lines[0].get_xdata().tolist() == [2, 1]
-    (start, _), (end, _) = axes.collections[0].get_segments()[0]
-    assert (start, end) == (1, 2)
-    assert axes.lines[1].get_xdata().tolist() == [-1], "the other reading, where it differs"
-    low, high = axes.get_ylim()
-    assert low > high, "the first model is on top"
-    assert "a reaches 4K or more" in figure.alt
-    with pytest.raises(ParameterError, match="effective length is '2K'"):
-        plots.effective(chart.assign(effective="2K"), lengths)
-
-
-def test_a_length_without_averages_is_no_place_of_an_effective_length():
+def test_a_length_without_averages_is_no_place_of_a_figure():
     """Model a lacks a task at 512, model b was not asked there at all."""
     rows = [
         ({"model": model, "language": "da", "task": task, "length": length},
@@ -234,17 +211,7 @@ def test_a_length_without_averages_is_no_place_of_an_effective_length():
         ]
     ]  # fmt: skip
     scores = analysis.scores(rows)
-    lengths = analysis.averaged(analysis.by_length(scores))
-    chart = analysis.summary(scores)
-    assert (lengths, chart["effective"].tolist()) == ([1024, 2048], ["<1K", "<2K"])
-    figure = plots.effective(chart, lengths)
-    axes = figure.axes[0]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["<1K", "1K", "2K"]
-    assert axes.lines[0].get_xdata().tolist() == [-1, 0.5], "below 2K, and nobody knows where"
-    (arrow,) = (text for text in axes.texts if text.arrow_patch is not None)
-    assert arrow.xy == (pytest.approx(0.05), 1), "an arrow to shorter lengths"
-    assert "a does not reach 1K" in figure.alt
-    assert "b does not reach 2K" in figure.alt
+    assert analysis.summary(scores)["effective"].tolist() == ["<1K", "<2K"]
     drawn = plots.models(analysis.by_length(scores)).axes[0]
     assert [label.get_text() for label in drawn.get_xticklabels()] == ["1K", "2K"]
 

@@ -1,9 +1,8 @@
-"""Golden vectors: ours agree with them, they say what is wrong, and there are enough."""
+"""Golden vectors: ours agree with them, and there are enough."""
 
 from __future__ import annotations
 
 import collections
-import json
 
 import helpers_reading
 import pytest
@@ -18,16 +17,6 @@ OURS = {
     "drop-em": MEASURES["drop_em"], "drop-f1": MEASURES["drop_f1"],
     "nodes-f1": lambda answer, references: set_f1(answer, references or [EMPTY]),
 }  # fmt: skip
-
-
-def scored(path, change=lambda vector, score: score, kinds=OURS):
-    lines = (
-        {"id": vector["id"], "score": change(vector, vector["score"])}
-        for vector in vectors.read()
-        if vector["scorer"] in kinds
-    )
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return str(path)
 
 
 def test_there_are_fifty_of_each_and_every_id_is_there_once():
@@ -69,31 +58,9 @@ def test_no_overlap_is_no_score():
     assert {vector["score"] for vector in apart} == {0}
 
 
-def test_the_command_prints_them_and_says_what_differs(tmp_path, capsys):
+def test_the_command_prints_them(capsys):
     assert main(["check", "--vectors"]) == 0
     assert capsys.readouterr().out == vectors.FILE.read_text("utf-8")
-    assert main(["check", "--vectors", scored(tmp_path / "right.jsonl")]) == 0
-    assert capsys.readouterr().out == "All scores are right.\n"
-    wrong = scored(tmp_path / "x.jsonl", lambda vector, score: float(score == 1), ("ruler-all",))
-    assert main(["check", "--vectors", wrong]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    half = [one for one in vectors.read() if one["scorer"] == "ruler-all" and 0 < one["score"] < 1]
-    assert len(lines) == len(half)
-    assert lines[0].startswith(f"{half[0]['id']}: 0.0, and not 0.5, for ")
-    # What is left out is no right score.
-    (tmp_path / "one.jsonl").write_text('{"id": "ruler-all-01", "score": 1}\n')
-    assert main(["check", "--vectors", str(tmp_path / "one.jsonl")]) == 1
-    assert "no score" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "content", ["", "[]", '{"id": "x", "score": 1}', '{"id": "ruler-all-01"}', "\xff", "{",
-                '{"id": "ruler-all-01", "score": "1"}', '{"id": [], "score": 1}'],
-)  # fmt: skip
-def test_what_is_no_file_of_scores_is_told_in_a_sentence(tmp_path, capsys, content):
-    (tmp_path / "x").write_bytes(content.encode("latin-1"))
-    assert main(["check", "--vectors", str(tmp_path / "x")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_check_of_nothing_is_told_in_a_sentence(capsys):

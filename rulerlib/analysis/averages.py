@@ -342,17 +342,6 @@ def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd
     return frame
 
 
-def averaged(table: pd.DataFrame) -> list[int]:
-    """Return the lengths at which a model has an average: those of tables, figures and sentences.
-
-    Parameters
-    ----------
-    table
-        From `by_length`.
-    """
-    return sorted({int(length) for length in table.loc[table["average"].notna(), "length"]})
-
-
 def weighted(averages: Sequence[float | None], weights: str = "even") -> float:
     """Return the weighted mean over lengths; those that were not measured are left out.
 

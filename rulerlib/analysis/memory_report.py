@@ -19,10 +19,10 @@ from rulerlib import show
 from rulerlib.analysis import labels, memory_rows
 from rulerlib.analysis.memory import CAPACITY
 from rulerlib.errors import dictionary, one_of, require
-from rulerlib.fields import home, notebook_parameters
+from rulerlib.fields import home, notebook_parameters, values_of
 from rulerlib.memory import bench, work
 from rulerlib.memory.suites import SUITES
-from rulerlib.memory.work import Values, Work, expand, values_of
+from rulerlib.memory.work import Values, Work, expand
 from rulerlib.show import Html
 from rulerlib.store import answers
 

@@ -234,8 +234,10 @@ def expand(
     ParameterError, DataError
         As `Recipe`, `Work` and `rulerlib.memory.presets.load`, and if nothing is left to combine.
     """
-    usual = [presets.load(name) for name in values_of("presets", preset_names, presets.NAMES)]
-    suites = [one_of("suite", name, SUITES) for name in values_of("suites", suites, SUITES)]
+    usual = [
+        presets.load(name) for name in fields.values_of("presets", preset_names, presets.NAMES)
+    ]
+    suites = [one_of("suite", name, SUITES) for name in fields.values_of("suites", suites, SUITES)]
     changes = dictionary("changes", changes or {}, '{"gate": False}')
     knobs = dictionary("knobs", knobs or {}, '{"facts": 50}')
     of_presets = _shared("setting", changes, [preset.changeable() for preset in usual])
@@ -244,36 +246,13 @@ def expand(
     recipes = [
         Recipe(suite, size, seed, language, profile, probes, given)
         for language, (suite, given), size, seed in itertools.product(
-            values_of("languages", languages, packs.available()),
+            fields.values_of("languages", languages, packs.available()),
             [*zip(suites, of_suites, strict=True)],
-            values_of("sizes", sizes),
-            values_of("seeds", seeds),
+            fields.values_of("sizes", sizes),
+            fields.values_of("seeds", seeds),
         )
     ]
     return [Work(recipe, preset, **same) for recipe in recipes for preset in changed]
-
-
-def values_of(parameter: str, given: Values, choices: Iterable[str] = ()) -> list[Any]:
-    """Return what is combined as a list; ``"all"`` stands for all choices.
-
-    >>> values_of("sizes", "50, 200"), values_of("sizes", 50), values_of("suites", "all", ["a"])
-    ([50, 200], [50], ['a'])
-
-    Raises
-    ------
-    ParameterError
-        If there is nothing, or the same twice.
-    """
-    values = [*given] if isinstance(given, (list, tuple)) else [given]
-    if isinstance(given, str):
-        names = fields.listed(given)
-        values = [*names] if choices else [fields.value(name) for name in names]
-    if choices and values == ["all"]:
-        values = [*choices]
-    require(values, parameter, given, "one or several, with commas between them")
-    once = len({*map(str, values)}) == len(values)
-    require(once, parameter, values, "a list without repetition")
-    return values
 
 
 def _shared(

@@ -1,12 +1,11 @@
 """Figures: what is drawn, what it shows of the run at hand in sentences, and how it is read.
 
 `heatmap` shows the share of needles found by depth and length, `curves` the accuracy against length
-with its interval, `models` several models' averages, `effective` how long a context is effective,
-`errors` the kinds of mistakes, and `study` the settings of a study, as curves where it has several
-lengths. Of memories, `matrix` shows all presets by suite, `capacity` how much they hold, and
-`stores` where answers were lost. These take what `rulerlib.analysis` returns. `places` draws the
-map that the prompt of one sample tells. Where matplotlib is not installed, all raise
-`rulerlib.errors.MissingExtraError`.
+with its interval, `models` several models' averages, `errors` the kinds of mistakes, and `study`
+the settings of a study, as curves where it has several lengths. Of memories, `matrix` shows all
+presets by suite, `capacity` how much they hold, and `stores` where answers were lost. These take
+what `rulerlib.analysis` returns. `places` draws the map that the prompt of one sample tells. Where
+matplotlib is not installed, all raise `rulerlib.errors.MissingExtraError`.
 
 Below the picture a notebook says what it shows and how it is read; the same sentences are its text
 (``alt``) for readers who do not see it. They hold for any model and any run, a line for each task,
@@ -38,7 +37,6 @@ from rulerlib.plots.curves import (
     study_in_words,
 )
 from rulerlib.plots.drawings import places
-from rulerlib.plots.lengths import effective, effective_in_words
 from rulerlib.plots.memory import (
     capacity,
     capacity_in_words,

@@ -18,8 +18,7 @@ from typing import Any, Self
 
 from rulerlib import languages, paths, tasks
 from rulerlib.errors import dictionary, require, whole_number
-from rulerlib.fields import check, check_length, home, settings_file
-from rulerlib.memory.work import values_of
+from rulerlib.fields import check, check_length, home, settings_file, values_of
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.sweep.models import PlannedModel, built

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rulerlib import languages, tasks
+from rulerlib import languages
 from rulerlib.analysis.tables import thousands
 from rulerlib.escaping import markup, spoken
 from rulerlib.show import Html
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run(run: Run) -> Html:
-    """Return in two lines what a run asks of which model, and how; in more, what it asks otherwise.
+    """Return in two lines what a run asks of which model, and how.
 
     Nothing is asked for it, and the weights of the model are not loaded.
     """
@@ -36,11 +36,11 @@ def run(run: Run) -> Html:
     studied = run.study_cells
     study = (
         f" The study compares {said_count(len(run.rows), 'setting')} at {_lengths(studied)}"
-        f" tokens: {_count(run, studied)}.{_not_studied(run)}"
+        f" tokens: {_count(run, studied)}."
         if studied
         else ""
     )
-    sentences = (first + _counted(run), f"{_decoded(run)}{study}", *_raised(run))
+    sentences = (first + _counted(run), f"{_decoded(run)}{study}")
     shown = "<br>".join(map(markup, sentences))
     for code in filter(None, (run.language, run.question_language)):
         # Each language in its own words, which a screen reader reads so.
@@ -72,30 +72,6 @@ def _repeated(cells: Sequence[Cell], run: Run) -> str:
     times = [f"{factor:g} times at {thousands(at)}" for at, factor in sorted(most.items())]
     begin = " The haystacks repeat their texts: on average a sentence stands there"
     return f"{begin} {listed(times, 8)}." if times else ""
-
-
-def _not_studied(run: Run) -> str:
-    """Return in words which knobs of a run its study does not have; empty where it has them all."""
-    names = [name for name in run.knobs if any(name not in knobs for _, knobs in run.rows)]
-    if not names:
-        return ""
-    chronicle = run.family == "drop" and "source" in names
-    asks = ", and asks the fictional chronicle" if chronicle else ""
-    return f" It keeps to the settings of its rows, without {listed(names)} as set above{asks}."
-
-
-def _raised(run: Run) -> list[str]:
-    """Return in words which settings have more keys than were set, because more are asked for."""
-    sentences = []
-    for name, knobs in [*((name, run.knobs) for name in run.tasks), *run.rows]:
-        wanted = {**tasks.TASKS[name].settings(), **knobs}.get("num_needle_k")
-        keys = tasks.resolve(name, **knobs).settings().get("num_needle_k")
-        if keys != wanted:
-            sentences.append(
-                f"{name}: num_needle_k is {keys}, not {wanted}, because {keys} keys are asked for"
-                " (num_needle_q)."
-            )
-    return [*dict.fromkeys(sentences)]
 
 
 def _lengths(cells: Sequence[Cell]) -> str:

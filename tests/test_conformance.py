@@ -182,7 +182,8 @@ def test_a_faithful_port_passes_in_every_task(layout, language, tmp_path):
     assert (report.findings, report.layout) == ([], layout)
     assert (report.files, report.records) == (13 + 6, (13 + 6) * 8)
     unscored = {"part-match averaged", "list all or nothing", "score differs"}
-    assert set(report.unchecked) == (unscored if layout == layouts.OWN else set())
+    lacking = {layouts.OWN: unscored, layouts.NVIDIA: {"answer truncated"}}
+    assert set(report.unchecked) == lacking.get(layout, set())
 
 
 ANSWERS = st.lists(st.text(max_size=40), min_size=1, max_size=6)
@@ -263,7 +264,6 @@ def without_gold(record):
 
 loses_prefix, averages = changing(fed=False), changing(scoring="mean")
 long = changing(input=lambda record: record.input.replace("\n", "\n" + "Off we go. " * 400, 1))
-cut = changing(pred=lambda record: f" The number is {record.outputs[0][:4]}")
 nested = "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\n" * 2
 
 ALL = set(LAYOUTS)
@@ -274,8 +274,6 @@ INJECTED = {
                ("niah_multiquery", "vt", "cwe", "fwe", "qa_1"), ALL),
     "long": ("prompt over budget", long, ("niah_single_2", "vt", "qa_2", "trace"), ALL),
     "room": ("answer truncated", changing(room=20), ("niah_single_1", "cwe", "qa_1"), STATED),
-    # No port says what its limit was; the answers end in the middle of the value.
-    "cut": ("answer truncated", cut, ("niah_single_1", "niah_multivalue"), {layouts.NVIDIA}),
     "gold": ("gold not readable", changing(input=without_gold),
              ("niah_multikey_2", "fwe", "cwe", "qa_1"), ALL),
     "mean": ("part-match averaged", averages, ("qa_1",), SCORED),
@@ -309,18 +307,6 @@ def test_each_fault_alone_is_named(fault, inject, task, layout, tmp_path):
     assert 0 < finding.records <= finding.checked == 8
     assert finding.evidence.endswith(".")
     assert finding.first.startswith(f"{finding.file}, record ")
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("task", ["niah_single_1", "niah_multikey_1"])
-def test_needles_at_one_depth_are_found(layout, task, tmp_path):
-    made = asked(task, count=60)
-    assert not found(looked_at(written(layout, tmp_path / "faithful", task, made)))
-    made = asked(task, count=60, depth=50)
-    report = looked_at(written(layout, tmp_path / "faulty", task, made))
-    assert found(report) == {"depth distribution"}
-    median = re.search(r"median depth of 60 needles is (\d+),", report.findings[0].evidence)
-    assert 45 <= int(median[1]) <= 55
 
 
 def test_one_gold_that_is_missing_is_found_among_many(tmp_path):

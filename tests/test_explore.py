@@ -206,8 +206,8 @@ def test_what_stands_there_stays_where_the_new_one_cannot_be_written(sites, tmp_
     shutil.copytree(sites / "old" / "site", out)
     (out / "CNAME").write_text("mine")
     before = tree(out)
-    with pytest.raises(ParameterError, match="against is 'nobody'"):
-        site.write(sites / "new", out, against="nobody")
+    with pytest.raises(ParameterError, match="submitted is '/nowhere'"):
+        site.write(sites / "new", out, handed_in="/nowhere")
     with alone(out), pytest.raises(BusyError):
         site.write(sites / "new", out)
     assert tree(out) == before

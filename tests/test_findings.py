@@ -390,7 +390,7 @@ def test_the_sentence_on_capacity_says_what_falls():
             })  # fmt: skip
     said = plots.capacity_in_words(pd.DataFrame(rows))
     assert "Recall at 5 of span_short falls clearly, from 100 % at 10 facts to 5 % at 1,000" in said
-    assert "That of rag does not fall clearly." in said
+    assert "Recall at 5 falls clearly for none of rag." in said
 
 
 def test_every_figure_has_its_guide():

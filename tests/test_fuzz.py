@@ -156,8 +156,7 @@ def look(runs: Path) -> None:
     table = analysis.scores(analysis.read_predictions(runs))
     _ = show.table(analysis.overview(table)), analysis.summary(table, 50, {}, resamples=100)
     _ = analysis.by_length(table, resamples=100), analysis.accuracy(table)
-    _ = analysis.by_depth(table, 10), analysis.by_knob(table, None)
-    _ = analysis.errors(table)
+    _ = analysis.by_depth(table, 10), analysis.errors(table)
     _ = show.answers(analysis.error_examples(table, 1))
 
 

@@ -141,7 +141,6 @@ def tables() -> Iterator[tuple[str, str]]:
             "samples_used": analysis.samples_used(scores, 85.6),
             "accuracy": analysis.accuracy(scores),
             "by_depth": analysis.by_depth(scores, 10),
-            "by_knob": analysis.by_knob(scores),
             "two_by_two": analysis.two_by_two(scores, both, by=("language", "length"), **drawn),
             "errors": analysis.errors(scores),
             "matchings": matchings(scores),

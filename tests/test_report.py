@@ -255,7 +255,6 @@ BAD = [
     ({"resamples": 10}, "at least 100"),
     ({"claimed": "128K"}, "a dictionary"),
     ({"measure": "stricter"}, "did you mean 'strict'"),
-    ({"knob": "hops"}, "knob is 'hops'"),
     ({"bins": 0}, "bins is 0"),
 ]
 
@@ -264,8 +263,7 @@ BAD = [
 def test_bad_parameters_are_one_sentence(folder, given, said):
     def everything():
         report = Report(**{"runs": str(folder), **given})
-        compared = analysis.two_by_two(report.scores, report.compare)
-        return compared, analysis.by_knob(report.scores, report.knob)
+        return analysis.two_by_two(report.scores, report.compare)
 
     with pytest.raises(ParameterError, match=said) as error:
         everything()
@@ -291,22 +289,6 @@ def test_a_notebooks_parameters(folder, monkeypatch):
     assert len(report.scores) == 500 * len(LIST.measures)
     with pytest.raises(ParameterError, match="did you mean 'threshold'"):
         Report.from_notebook({"runs": "runs", "treshold": 80})
-
-
-def test_accuracy_by_knob(folder):
-    table = analysis.by_knob(Report(runs=str(folder)).scores)
-    one = table[(table["model"] == "a") & (table["language"] == "da") if "language" in table
-                else (table["model"] == "a")]  # fmt: skip
-    one = one[(one["task"] == "niah_single_2") & (one["length"] == 1024)]
-    by_value = one.set_index("value")
-    assert set(by_value["knob"]) == {"num_needle_k"}
-    assert by_value.loc["8", "mean"] == pytest.approx(5 / 20)
-    assert by_value.loc["1", "mean"] == pytest.approx(36 / 40)
-    given = analysis.by_knob(Report(runs=str(folder)).scores, "num_needle_k")
-    assert set(given["task"]) == {"niah_single_2", "niah_multikey_1"}, "also where it is one value"
-    alone = analysis.by_knob(Report(runs=str(folder), models="b").scores)
-    assert alone.empty
-    assert alone.attrs["why"] == "These runs differ in no knob."
 
 
 def test_one_model_gets_sentences_where_two_are_needed(folder):

@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from conftest import shared
 from rulerlib import fields, show_run
 from rulerlib.dataset import Dataset
 from rulerlib.prompts import Decoding
@@ -99,36 +98,6 @@ def test_files_that_are_there_are_told_with_who_counted_their_lengths(tmp_path):
         about.unlink()
     first = show_run.run(Run("all", data=str(tmp_path / "own"))).text.splitlines()[0]
     assert first.endswith("The files do not say which tokenizer counted their lengths.")
-
-
-def test_keys_that_are_raised_are_told_in_a_sentence_and_not_by_a_warning(recwarn):
-    study = [{"num_needle_k": 2}, {"task": "niah_multivalue", "num_needle_q": 3}]
-    run = Run("niah_single_2", length=512, num_samples=1, family="niah", study=study,
-              study_length=1024, knobs={"num_needle_q": 2})  # fmt: skip
-    told = show_run.run(run).text.splitlines()[2:]
-    assert told == [
-        "niah_single_2: num_needle_k is 2, not 1, because 2 keys are asked for (num_needle_q).",
-        "niah_multivalue: num_needle_k is 3, not 1, because 3 keys are asked for (num_needle_q).",
-    ]
-    assert not [each for each in recwarn if "num_needle_k" in str(each.message)]
-
-
-def test_a_study_says_what_of_the_run_it_leaves_out():
-    def second(study, **knobs):
-        run = Run("drop_1", length=4096, num_samples=1, family="drop", study=study,
-                  study_length=4096, knobs={"reasoning": False, "fewshot": 0, **knobs})  # fmt: skip
-        return show_run.run(run).text.splitlines()[1]
-
-    row = {"reasoning": False, "fewshot": 0}
-    source = str(shared("drop_sample.json"))
-    kept = "It keeps to the settings of its rows, without "
-    assert kept not in second([row])
-    assert second([row], source=source).endswith(
-        f"{kept}source as set above, and asks the fictional chronicle."
-    )
-    assert kept not in second([{**row, "source": source}], source=source)
-    left = second([row, {"reasoning": False}])
-    assert left.endswith(f"{kept}fewshot as set above.")
 
 
 def test_a_finding_of_several_lines_is_a_list_and_names_are_text():

@@ -1,28 +1,19 @@
-"""What is shown of episodes taught in the context: maps, routes, what is recalled.
-
-Maps and routes are held against the reader of `helpers_spatial`, which reads the prose alone.
-"""
+"""What is shown of episodes taught in the context: means by a fact, what is recalled."""
 
 from __future__ import annotations
 
 import functools
 
 import pytest
-from helpers_spatial import reader as spatial_reader
 
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.memory import trial
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tasks import taught
-from rulerlib.tasks.episodes import Episode
 
 pytest.importorskip("pandas")
-pytest.importorskip("matplotlib")
 
-from rulerlib import analysis, plots
-
-both = pytest.mark.parametrize("code", ["da", "en"])
+from rulerlib import analysis
 
 
 @functools.cache
@@ -30,41 +21,11 @@ def samples(task: str, code: str) -> list[Sample]:
     return list(Dataset(task, 2000, code, "words", num_samples=6))
 
 
-def episode(sample: Sample) -> Episode:
-    return Episode(sample.id, taught.facts_of(sample), ())
-
-
 def answered(sample: Sample, said: str) -> tuple[dict, Prediction]:
     others = {"parts": sample.to_dict()["parts"], "facts": sample.facts, "golds": sample.golds,
               "language": sample.language, "depths": sample.depths}  # fmt: skip
     about = {"model": "m", "language": sample.language, "task": sample.task, "length": 2000}
     return about, Prediction(sample.index, sample.input, sample.outputs, said, others)
-
-
-@both
-def test_a_map_says_what_the_walks_tell(code):
-    read = spatial_reader(code)
-    for sample in samples("spatial", code)[:3]:
-        graph = read.graph(episode(sample))
-        figure = plots.places(sample, title="a town")
-        ways = sum(map(len, graph.values())) // 2
-        assert figure.alt.startswith(f"a town. Map of {len(graph)} places and {ways} ways between")
-        (axes,) = figure.axes
-        drawn = {text.get_text().replace("\n", " "): text.get_position() for text in axes.texts}
-        places = {name: at for name, at in drawn.items() if name}
-        assert {*places} == {*graph}
-        # Each place lies where the steps lead, and no two in one spot.
-        assert len({*places.values()}) == len(places)
-        for here, beside in graph.items():
-            for there, (right, up) in beside.items():
-                (x, y), (a, b) = places[here], places[there]
-                assert (a - x, b - y) == (right, up)
-
-
-def test_figures_of_other_tasks_are_refused():
-    sample = samples("episodic", "da")[0]
-    with pytest.raises(ParameterError, match="must be a sample of the family spatial"):
-        plots.places(sample)
 
 
 def test_means_by_a_fact():

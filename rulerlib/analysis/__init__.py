@@ -4,7 +4,7 @@
     the long table, one row for each prediction and measure; ``labels``: how runs are told apart
     in it;
 ``accuracy``
-    means by task, category, length, knob or depth, each with n and interval;
+    means by task, category, length or depth, each with n and interval;
 ``error_tables``
     what goes wrong: kinds of mistakes, and answers of each kind;
 ``averages``, ``effective_length``, ``summary``
@@ -30,7 +30,6 @@ from rulerlib.analysis.accuracy import (
     accuracy,
     by_depth,
     by_fact,
-    by_knob,
     clusters,
     depth_bin,
     means,

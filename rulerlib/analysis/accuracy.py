@@ -17,8 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis.labels import base
-from rulerlib.analysis.scores import changed_knobs, of_measure, with_knob
+from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import BY, groups_of, nothing, rows_of, tasks_in
 from rulerlib.intervals import Clustered, clustered
 from rulerlib.sequential import Tally, confidence_sequence, tally
@@ -99,39 +98,6 @@ def by_fact(table: pd.DataFrame, fact: str) -> pd.DataFrame:
         why = table.attrs.get("why", f"Of no question '{fact}' is known.")
         return nothing(why, [*BY, fact])
     return accuracy(rows, by=(*BY, fact))
-
-
-def by_knob(table: pd.DataFrame, knob: str | None = None) -> pd.DataFrame:
-    """Return accuracy by the knobs in which the runs of one task differ.
-
-    Parameters
-    ----------
-    table
-        From `rulerlib.analysis.scores`.
-    knob
-        Only this one, for all tasks that have it.
-
-    Returns
-    -------
-    DataFrame
-        As `accuracy`, with the name of the ``knob`` and its ``value``; an empty table that says
-        why where the runs differ in no knob.
-
-    Raises
-    ------
-    ParameterError
-        If no task has such a knob.
-    """
-    tables = []
-    for name in [knob] if knob else changed_knobs(table):
-        rows = with_knob(table, name)
-        rows = rows.assign(task=rows["task"].map(base), knob=name, setting=rows[name].astype(str))
-        if not knob:
-            rows = rows.groupby("task").filter(lambda part: part["setting"].nunique() > 1)
-        tables.append(accuracy(rows, by=(*BY, "knob", "setting")))
-    if not tables:
-        return nothing("These runs differ in no knob.")
-    return pd.concat(tables, ignore_index=True).rename(columns={"setting": "value"})
 
 
 def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFrame:

@@ -49,9 +49,6 @@ class Report:
     compare
         Two models that are compared, a list where their names have commas; None: all pairs, at
         most the first ``MOST_PAIRS`` of `rulerlib.analysis.pairs`.
-    knob
-        A knob by which accuracy is shown too, such as ``"num_hops"``; None: by all in which the
-        runs differ.
     bins
         Rows of the heatmaps: depths at which needles are counted, each at the nearest.
     examples
@@ -77,7 +74,6 @@ class Report:
     primary: str | None = None
     claimed: Mapping[str, str] = field(default_factory=dict)
     compare: NameList = None
-    knob: str | None = None
     bins: int = 10
     examples: int = 1
     resamples: int = RESAMPLES

@@ -398,33 +398,3 @@ def of_measure(table: pd.DataFrame, measure: str = "primary") -> pd.DataFrame:
     if measure in MARKED:
         return table[table[measure].astype(bool)]
     return table[table["measure"] == measure]
-
-
-def with_knob(table: pd.DataFrame, knob: str) -> pd.DataFrame:
-    """Return the table with a column for a knob, so that one can average by it.
-
-    Rows whose task does not have it are left out.
-
-    >>> about = {"model": "m", "language": "da", "task": "vt", "length": 512}
-    >>> table = scores([({**about, "knobs": {"num_hops": 8}}, Prediction(0, "", ["A"], "A"))])
-    >>> with_knob(table, "num_hops")["num_hops"].unique().tolist()
-    [8]
-
-    Raises
-    ------
-    ParameterError
-        If no row has such a knob.
-    """
-    one_of("knob", knob, dict.fromkeys(name for knobs in table["knobs"] for name in knobs))
-    rows = table[[knob in knobs for knobs in table["knobs"]]]
-    return rows.assign(**{knob: [knobs[knob] for knobs in rows["knobs"]]})
-
-
-def changed_knobs(table: pd.DataFrame) -> list[str]:
-    """Return the knobs in which the runs of one task differ."""
-    seen: dict[tuple[str, str], set[str]] = {}
-    # A knob's value may be a list, which has no hash.
-    for task, knobs in zip(table["task"], table["knobs"], strict=True):
-        for name, value in knobs.items():
-            seen.setdefault((labels.base(task), name), set()).add(repr(value))
-    return list(dict.fromkeys(name for (_, name), values in seen.items() if len(values) > 1))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 import re
 import tomllib
 from collections.abc import Callable, Sequence
@@ -28,15 +27,8 @@ from rulerlib.tokens import Tokenizer
 
 _WORDS = Path(__file__).with_name("faults.toml")
 
-ERROR_RATE = 1e-4
-"""How often at most a file whose depths are RULER's is said to have others."""
-
-UNEVEN = 0.1
-"""How far depths, counted in characters, may be from uniform where RULER draws sentences."""
-
 SHARE = 0.05
-"""The share of records up to which real questions may have no answer in their documents, and
-answers may end within a reference by chance."""
+"""The share of records up to which real questions may have no answer in their documents."""
 
 # What the language packs call the families whose answer prefixes they have, and how RULER's own
 # prompts end (config of NVIDIA's scripts; "assgined" is theirs, until it was mended).
@@ -165,50 +157,6 @@ def _plain(text: str) -> str:
     return " ".join(normalize(text).split())
 
 
-def _depths(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
-    """Hold the depths of needles against the uniform distribution.
-
-    Of each record one needle counts, in turn the first, second, ... reference's, so that the
-    depths are independent. The bound is that of Dvoretzky, Kiefer and Wolfowitz with Massart's
-    constant (1990): the largest distance of an empirical distribution of n values from its own is
-    above sqrt(ln(2 / ERROR_RATE) / 2n) at most in ERROR_RATE of all cases, whatever n. Beside it,
-    RULER's own depths may be off uniform by one unit of the haystack, and by ``UNEVEN``.
-    """
-    if file.task.family.name != "niah":
-        return _NOTHING
-    needles: list[tuple[float, PortAnswer]] = []
-    fewest = math.inf
-    for number, answer in enumerate(file.answers):
-        value = answer.outputs[number % len(answer.outputs)] if answer.outputs else ""
-        start, end = answer.prompt.find("\n") + 1, answer.prompt.rfind("\n")
-        context = answer.prompt[start : end if end > start else None]
-        at = context.find(value)
-        if not value or at < 0:
-            continue
-        # The needle begins after the sentence or line before it.
-        begin = max(context.rfind(mark, 0, at) + len(mark) for mark in ("\n", ". "))
-        begin = begin if begin > 1 else 0
-        rest = len(context) - (at + len(value) - begin)
-        needles.append((min(1.0, begin / max(1, rest)), answer))
-        lines = context.count("\n")
-        fewest = min(fewest, lines if lines > 3 else context.count(". "))
-    size = len(needles)
-    bound = math.sqrt(math.log(2 / ERROR_RATE) / (2 * size)) if size else math.inf
-    bound += UNEVEN + 1 / max(1, fewest)
-    if bound >= 1:
-        return _NOTHING
-    depths = sorted(depth for depth, _ in needles)
-    distance = max(
-        max((at + 1) / size - depth, depth - at / size) for at, depth in enumerate(depths)
-    )
-    evidence = (
-        f"The median depth of {size} needles is {100 * depths[size // 2]:.0f}, from 0 (start) to"
-        f" 100 (end), and their distribution is {distance:.2f} away from uniform; chance would"
-        f" allow {bound:.2f} (all but once in {1 / ERROR_RATE:,.0f} files)."
-    )
-    return size, [answer for _, answer in needles] if distance > bound else (), evidence
-
-
 def _twice(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
     tokens = sorted(map(re.escape, tokenizer.all_special_tokens)) if tokenizer else []
     special = re.compile("|".join([*tokens, _SPECIAL]))
@@ -232,28 +180,8 @@ def _truncated(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
     room = file.task.tokens_to_generate
     limits = [answer.room for answer in file.answers if answer.room is not None]
     short = [answer for answer in file.answers if (answer.room or room) < room]
-    if short:
-        return len(limits), short, f"The model may write {min(limits)} tokens, and RULER's {room}."
-    judged, cut = len(limits), list[PortAnswer]()
-    for answer in file.answers:
-        if answer.room is None and answer.pred is not None and (answer.generated or tokenizer):
-            judged += 1
-            size = answer.generated or (tokenizer.count(answer.pred) if tokenizer else 0)
-            if size < room and _ends_within(answer.pred, answer.outputs):
-                cut.append(answer)
-    evidence = f"Its answer ends within a reference, {(cut[0].pred or '')[-40:]!r}." if cut else ""
-    enough = len(cut) > 1 and len(cut) > SHARE * judged
-    return judged, cut if enough else (), evidence
-
-
-def _ends_within(pred: str, outputs: Sequence[str]) -> bool:
-    """Return whether an answer ends with the beginning of a reference that it does not hold."""
-    text = normalize(clean(pred))
-    return any(
-        reference not in text and text.endswith(tuple(reference[:size] for size in range(4, 40)))
-        for reference in map(normalize, outputs)
-        if len(reference) > 4
-    )
+    evidence = f"The model may write {min(limits)} tokens, and RULER's {room}." if short else ""
+    return len(limits), short, evidence
 
 
 # The rules that may explain recorded scores.
@@ -325,7 +253,7 @@ _SCORE_FAULTS = {
 
 _LOOKS: dict[str, Callable[[PortFile, Tokenizer | None], Evidence]] = {
     "answer prefix lost": _prefix_lost, "prompt over budget": _over_budget,
-    "answer truncated": _truncated, "depth distribution": _depths,
+    "answer truncated": _truncated,
     "gold not readable": _unreadable, "special tokens twice": _twice,
 }  # fmt: skip
 

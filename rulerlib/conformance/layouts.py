@@ -64,8 +64,6 @@ class PortAnswer:
         What the model wrote, and how the port scored it, from 0 to 1.
     room
         The tokens that the model might generate.
-    generated
-        The tokens that it generated.
     """
 
     where: str
@@ -76,7 +74,6 @@ class PortAnswer:
     pred: str | None = None
     score: float | None = None
     room: int | None = None
-    generated: int | None = None
 
 
 @dataclass(frozen=True)
@@ -291,7 +288,6 @@ def _answered(path: Path, prefixes: Mapping[tuple[str, ...], str]) -> Iterator[P
             f"{path}, record {number}", record.input + (prefix or "" if fed else ""), outputs,
             prefix or None, length=_whole(record.length), pred=record.pred,
             room=_whole(settings.get("tokens_to_generate")),
-            generated=_whole(record.others.get("tokens_generated")),
         )  # fmt: skip
 
 

@@ -22,7 +22,6 @@ from rulerlib import analysis
 from rulerlib.analysis.averages import AVERAGES
 from rulerlib.analysis.pairs import holm
 from rulerlib.analysis.tables import BY, thousands, tokens
-from rulerlib.errors import one_of
 from rulerlib.intervals import recovered
 from rulerlib.samples import Prediction as Prediction
 from rulerlib.tasks import RULER
@@ -31,7 +30,7 @@ NAMES = ("model", "language", "task")
 """The columns of names, which stand once under ``names`` and as numbers in their column."""
 
 MOST_MODELS = 10
-"""Models that are compared two by two; each further one is compared with one of them alone."""
+"""Models that are compared two by two; each further one is compared with the first alone."""
 
 STUDY = ": "
 """What stands between the name of a study and the task, in the name of a task of a study."""
@@ -102,28 +101,20 @@ def _rounded(rows: pd.DataFrame) -> dict[str, list[float]]:
     return {name: [round(float(value), 9) for value in rows[name]] for name in _MEANS}
 
 
-def pairs(models: Sequence[str], against: str | None = None) -> list[tuple[str, str]]:
+def pairs(models: Sequence[str]) -> list[tuple[str, str]]:
     """Return the models that are compared, two by two.
 
     Of ten thousand comparisons nobody reads one: of more models than `MOST_MODELS` the first are
-    compared two by two, and the further ones with the first. With ``against``, all with that one.
+    compared two by two, and the further ones with the first.
 
-    >>> pairs("abc"), pairs("abc", against="b")
-    ([('a', 'b'), ('a', 'c'), ('b', 'c')], [('b', 'a'), ('b', 'c')])
-
-    Raises
-    ------
-    ParameterError
-        If ``against`` is none of the models.
+    >>> pairs("abc")
+    [('a', 'b'), ('a', 'c'), ('b', 'c')]
     """
-    if against is not None:
-        one_of("against", against, models)
-        return [(against, other) for other in models if other != against]
     further = [(models[0], other) for other in models[MOST_MODELS:]]
     return [*combinations(models[:MOST_MODELS], 2), *further]
 
 
-def comparisons(table: pd.DataFrame, against: str | None = None) -> Iterator[dict[str, Any]]:
+def comparisons(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield every comparison of two models, and of two languages of one model.
 
     Models are compared on the samples that both were asked, see `rulerlib.analysis.paired`. The
@@ -140,7 +131,7 @@ def comparisons(table: pd.DataFrame, against: str | None = None) -> Iterator[dic
     # Only what is compared: a table of all measures is several times as large.
     primary = analysis.of_measure(table)
     models = {str(name): rows for name, rows in primary.groupby("model", sort=False)}
-    for first, second in pairs([*models], against):
+    for first, second in pairs([*models]):
         rows = analysis.paired(pd.concat([models[first], models[second]]), first, second)
         if len(rows):
             rows = rows.rename(columns={first: "first", second: "second"})

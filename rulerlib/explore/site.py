@@ -51,7 +51,6 @@ def write(
     out: str | Path,
     prompts: bool = False,
     handed_in: str | Path | None = None,
-    against: str | None = None,
     home: str | None = None,
 ) -> tuple[int, int]:
     """Write the explorer of some runs into a folder.
@@ -69,8 +68,6 @@ def write(
         Whether every prompt is written in full, too, as a file of its own.
     handed_in
         A folder with folders of `rulerlib.submit`; None: there are none.
-    against
-        The model that all others are compared with, see `rulerlib.explore.cells.pairs`.
     home
         The address of the page that leads here, from ``out``; None: there is none.
 
@@ -82,8 +79,7 @@ def write(
     Raises
     ------
     ParameterError
-        If there are no answers, ``against`` is no model, or the folder cannot be written or holds
-        something else.
+        If there are no answers, or the folder cannot be written or holds something else.
     BusyError
         If another process is writing the folder.
     DataError
@@ -111,7 +107,7 @@ def write(
             means = cells.of_measure(table, measure, numbers)
             _save(target / "measures" / f"{number}.json", means)
         shown["pairs"] = []
-        for number, pair in enumerate(cells.comparisons(table, against)):
+        for number, pair in enumerate(cells.comparisons(table)):
             shown["pairs"].append({name: pair[name] for name in ("kind", "first", "second")})
             _save(target / "pairs" / f"{number}.json", pair)
         samples = _write_answers(ours, numbers, _predictions(folders), target, prompts)

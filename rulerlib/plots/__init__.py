@@ -4,7 +4,7 @@
 with its interval, `models` several models' averages, `errors` the kinds of mistakes, and `study`
 the settings of a study, as curves where it has several lengths. Of memories, `matrix` shows all
 presets by suite, `capacity` how much they hold, and `stores` where answers were lost. These take
-what `rulerlib.analysis` returns. `places` draws the map that the prompt of one sample tells. Where
+what `rulerlib.analysis` returns. Where
 matplotlib is not installed, all raise `rulerlib.errors.MissingExtraError`.
 
 Below the picture a notebook says what it shows and how it is read; the same sentences are its text
@@ -36,7 +36,6 @@ from rulerlib.plots.curves import (
     study,
     study_in_words,
 )
-from rulerlib.plots.drawings import places
 from rulerlib.plots.memory import (
     capacity,
     capacity_in_words,

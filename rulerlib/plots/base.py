@@ -38,9 +38,6 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = "os^Dv<>p"
 DASHES = ["-", "--", ":", "-."]
 
-# What is asked for in a drawing of one sample.
-ASKED = "#fde68a"
-
 # So many lines differ in colour and share a panel.
 WITHIN = 8
 # Entries of a legend below the axes, of which further ones are counted; and characters of each, of

@@ -12,7 +12,7 @@ import pandas as pd
 
 from rulerlib.errors import require
 from rulerlib.plots import base
-from rulerlib.plots.curves import ALONE, FALLING, course
+from rulerlib.plots.curves import FALLING, course
 from rulerlib.wording import listed, percent, ranked
 
 LOOKS = {
@@ -281,18 +281,11 @@ def capacity_in_words(table: pd.DataFrame) -> str:
                 columns = (part[column].tolist() for column in _with_ends(measure))
                 facts = [f"{number:,} facts" for number in part["facts"]]
                 courses[name] = course(facts, *columns)
-        falling = [name for name, (sort, _) in courses.items() if sort == FALLING]
-        alone = [name for name, (sort, _) in courses.items() if sort == ALONE]
-        rest = [name for name in courses if name not in falling and name not in alone]
-        if alone:
-            sentences.append(
-                f"{words} of {listed(alone, 12)} was measured at one number of facts alone."
-            )
-        if falling:
-            clauses = [f"of {name} {courses[name][1]}" for name in falling]
+        clauses = [f"of {name} {clause}" for name, (sort, clause) in courses.items()
+                   if sort == FALLING]  # fmt: skip
+        rest = [name for name, (sort, _) in courses.items() if sort != FALLING]
+        if clauses:
             sentences.append(f"{words} {'; '.join(clauses)}.")
-        if rest and falling:
-            sentences.append(f"That of {listed(rest, 12)} does not fall clearly.")
-        elif rest:
+        if rest:
             sentences.append(f"{words} falls clearly for none of {listed(rest, 12)}.")
     return "\n".join(sentences) or "Nothing was measured."

@@ -5,15 +5,14 @@ be packed, or not be looked at.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from rulerlib import analysis, commands
-from rulerlib.analysis.tables import thousands
+from rulerlib import commands
 from rulerlib.escaping import visible
 from rulerlib.submit.checking import DRAWN, check
-from rulerlib.submit.folder import FOLDER, named, pack, read
-from rulerlib.tasks import RULER
+from rulerlib.submit.folder import FOLDER, pack
+
+HOLDS = "complete, and its questions are those that follow from its settings."
 
 
 @commands.command()
@@ -40,21 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for folder in folders:
         sentences = check(folder, given.tokenizer, drawn=None if given.all else DRAWN)
         faults += sentences
-        for sentence in sentences or _averages(folder):
+        for sentence in sentences or [HOLDS]:
             # One line, whatever is in it: a workflow may read commands at the beginning of one.
             print(visible(f"{folder}: {sentence}").replace("\n", "␤"))
     return 1 if faults else 0
-
-
-def _averages(folder: str | Path) -> Iterator[str]:
-    """Yield what follows from a folder that holds: RULER's averages in each language."""
-    table = read(named(folder)).table()
-    table = table[table["task"].isin(RULER)]
-    lengths = [thousands(length) for length in sorted(table["length"].unique().tolist())]
-    for row in analysis.summary(table).to_dict("records"):
-        means = ", ".join(f"{row[length]:.1f} % at {length}" for length in lengths)
-        yield f"{row['language']}: {means}; effective length {row['effective']}."
-    yield "complete, and its questions are those that follow from its settings."
 
 
 if __name__ == "__main__":

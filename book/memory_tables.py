@@ -12,6 +12,12 @@ The reference reader has a folder of runs and of tables of its own::
         --engine-option tokenizer=lille --root runs/reference
     python -m book.memory_tables runs/reference book/results/memory/reference
 
+So have dialogues, about each of which 22 questions are asked::
+
+    rulerlib memory --language da,en --suites dialogue --sizes 10 --probes 22 --seeds 1337 \\
+        --model reference --engine reference --engine-option tokenizer=lille --root runs/dialogue
+    python -m book.memory_tables runs/dialogue book/results/memory/dialogue
+
 >>> MemoryTables("no/such/folder").scores.empty
 True
 """
@@ -33,7 +39,7 @@ from rulerlib.store import files
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = ("scores", "floors", "stores", "fates", "compared", "ways", "capacity")
+TABLES = ("scores", "kinds", "floors", "stores", "fates", "compared", "ways", "capacity")
 
 # What stands beside the answers of each run.
 SETTINGS = "*.settings.json"
@@ -74,6 +80,7 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
     }
     return {
         "scores": memory.table(matrix, by),
+        "kinds": memory.table(matrix[matrix["suite"] == "dialogue"], [*by, "kind"]),
         "floors": memory_pairs.floors(matrix, by),
         "stores": memory.store_table(matrix, by),
         "fates": memory.fates(matrix, by),

@@ -58,6 +58,7 @@ def works(root: Path) -> Iterator[Any]:
     codes = itertools.cycle(("da", "en", "da"))
     for suite, preset in itertools.product(SUITES, NAMES):
         many = {"facts": 1_100} if (suite, preset[:6]) == ("episodic_capacity", "memory") else {}
+        many = {"sessions": 8, "turns": 40} if suite == "dialogue" else many
         yield from matrix(root, preset_names=[preset], suites=[suite], sizes=[3 - 2 * bool(many)],
                           languages=[next(codes)], knobs=many)  # fmt: skip
     for preset, suite, changes in CHANGES:

@@ -98,9 +98,9 @@ def test_a_dry_run_says_what_would_be_run_and_where(tmp_path, capsys):
     assert bench.main(words) == 0
     head, *lines, total = capsys.readouterr().out.splitlines()
     assert " ".join(head.split()) == ("preset language suite questions facts EM norm file")
-    assert len(lines) == 108
-    assert total.startswith("108 runs (0 finished), 45,000 questions, ")
-    assert sum(int(line.split()[3].replace(",", "")) for line in lines) == 45_000
+    assert len(lines) == 126
+    assert total.startswith("126 runs (0 finished), 52,500 questions, ")
+    assert sum(int(line.split()[3].replace(",", "")) for line in lines) == 52_500
     named = {line.split()[-1] for line in lines}
     assert named == {str(job.file(TABLE)) for job in expand(["span_short", "memory/hei_nw"],
                                                             root=str(tmp_path / "r"))}  # fmt: skip

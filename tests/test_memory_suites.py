@@ -35,11 +35,16 @@ def items(suite: str, code: str, profile: str, asked: int) -> list[Item]:
 
 
 def told_once(episode: Episode, conversation: bool) -> bool:
-    """Whether no fact says what another one says.
+    """Whether no fact says what another one says; of a dialogue none that a question needs.
 
     A turn of a conversation such as "Sorry, I mean 54." speaks of the turn before it.
     """
     texts = [fact.text for fact in episode.facts]
+    if episode.id.startswith("dialogue"):
+        counts = Counter(texts)
+        return all(
+            counts[fact.text] == 1 for each in episode.probes for fact in episode.needed(each)
+        )
     told = list(itertools.pairwise(["", *texts])) if conversation else texts
     return len(set(told)) == len(told)
 

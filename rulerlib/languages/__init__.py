@@ -55,7 +55,7 @@ _HERE = Path(__file__).parent
 
 SECTIONS = (
     "reading", "episodic", "semantic", "spatial", "memory", "classics", "paraphrases", "absent",
-    "graphwalks", "mrcr", "records", "ladder", "associations", "trace",
+    "graphwalks", "mrcr", "records", "ladder", "associations", "trace", "dialogue",
 )  # fmt: skip
 """The sections of a pack that stand in files of their own: ``reading.toml`` is read as the section
 ``reading``."""

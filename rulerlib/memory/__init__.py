@@ -15,6 +15,7 @@ suite                 what is taught and asked
 `episodic_multi`      a conversation of two people who correct themselves, and take that back
 `semantic`            relations that link into chains; the answer is several hops away
 `spatial`             walks through a grid of places; shortest ways are asked
+`dialogue`            what a circle of people wrote to each other in 25 sessions, or up to 5,000
 ====================  ========================================================================
 
 A system is taught an episode's texts, keeps what it will in a folder, and recalls texts for a

@@ -51,7 +51,7 @@ COLUMNS = (
 )  # fmt: skip
 """The columns of ``metrics.csv``; what does not apply to a question is empty there."""
 
-UPDATED = ("corrected", "retracted")
+UPDATED = ("corrected", "retracted", "update")
 """Questions about what was said in another way later; the last fact that they need decides."""
 
 MOST_REFUSED = 0.5

@@ -17,7 +17,7 @@ import functools
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -107,13 +107,13 @@ class Episode:
     id
         Its name, unique among all episodes of a language, a seed and a setting of knobs.
     facts
-        What is taught, by rising number and session.
+        What is taught, by rising number and session; of a dialogue made when it is looked at.
     probes
         The questions, each of which can be asked alone.
     """
 
     id: str
-    facts: tuple[Fact, ...]
+    facts: Sequence[Fact]
     probes: tuple[Probe, ...]
 
     def needed(self, probe: Probe) -> tuple[Fact, ...]:

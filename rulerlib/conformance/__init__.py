@@ -21,9 +21,8 @@ definition (Hsieh et al. 2024, and NVIDIA's scripts), each with its evidence; of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from rulerlib import tokens
 from rulerlib.conformance import layouts
@@ -87,10 +86,6 @@ class PortReport:
     records: int
     findings: Sequence[Finding]
     unchecked: dict[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain data."""
-        return asdict(self)
 
     def __str__(self) -> str:
         """Return the report for people to read."""

@@ -8,7 +8,6 @@ With ``--reveal SEED`` it says instead whether that seed gives the questions of 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 
@@ -32,7 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--tokenizer", help="the tokenizer it counted with: a name or a folder")
     parser.add_argument("--length", type=int, help="the context length, if no name says it")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--reveal", metavar="SEED", type=int, help="the seed of the commitment")
     about = "print instead answers to try a scorer on"
     parser.add_argument("--vectors", action="store_true", help=about)
@@ -50,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(sentence)
         return 0 if holds else 1
     report = check(given.folder, given.tokenizer, given.length)
-    print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if given.json else report)
+    print(report)
     return 1 if report.findings else 0
 
 

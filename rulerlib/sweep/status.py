@@ -49,10 +49,7 @@ class Status:
         bar = "█" * filled + "░" * (_WIDTH - filled)
         numbers = ", ".join(f"{len(self.cells[name])} {name}" for name in STATES)
         lines = [f"{share:4.0%} |{bar}| {numbers}, of {count} cells"]
-        lines += [*self.running, *self.failures[:_MOST]]
-        if (more := len(self.failures) - _MOST) > 0:
-            lines.append(f"... and {more} more failed")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.running, *self.failures[:_MOST]])
 
 
 def status(sweep: Sweep) -> Status:

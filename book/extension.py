@@ -364,8 +364,10 @@ class LanguagePage(Prompts):
         yield "sentence to mend* asks for what stands there, what should, and why."
         yield ""
         yield f"{len(pack.adjectives)} adjectives and {len(pack.nouns)} nouns make keys, and the"
-        yield f"haystack of prose has {count:,} sentences. Sections of the English pack that it"
-        yield f"lacks: {', '.join(f'`{section}`' for section in lacks)}."
+        yield f"haystack of prose has {count:,} sentences."
+        yield ""
+        yield "Sections of the English pack that it lacks, and what each is for:" * bool(lacks)
+        yield from (f"- `{name}`: {languages.NEEDED_BY.get(name, PROSE)}" for name in lacks)
         yield ""
         if pack.narrator:
             yield "After the essays, a narrator goes on with what `prose.toml` holds. It begins so:"
@@ -373,6 +375,10 @@ class LanguagePage(Prompts):
             yield f"> {' '.join(pack.narrator.first(4000))}"
             yield ""
         yield from super().lines()
+
+
+# What a pack without a narrator lacks.
+PROSE = "prose that goes on after the essays; without it, their sentences repeat"
 
 
 def sections(pack: languages.Language) -> set[str]:

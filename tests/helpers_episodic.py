@@ -16,9 +16,9 @@ from rulerlib.tasks.episodes import Episode, Probe
 from rulerlib.tasks.episodic_events import KINDS, NAMED
 
 HERE = Path(languages.__file__).parent
-NAME, VALUE = r"[A-ZÆØÅ][a-zæøå]+", r"[\w:. ]+?"
-DAY = {"da": r"\d{1,2}\. [a-z]+", "en": r"\d{1,2} [A-Z][a-z]+"}
-THING = {"da": r"e[nt] \w+", "en": r"an? \w+"}
+NAME, VALUE = r"[A-ZÆØÅÄÖ][a-zæøåäö]+", r"[\w:. ]+?"
+DAY = {"da": r"\d{1,2}\. [a-z]+", "en": r"\d{1,2} [A-Z][a-z]+", "sv": r"\d{1,2} [a-z]+"}
+THING = {"en": r"an? \w+", "sv": r"ett? \w+|en \w+"}
 
 # What a turn can be, and where its sentences stand; the first that fits is meant.
 TURNS = {
@@ -40,7 +40,8 @@ def slots(code: str) -> dict[str, str]:
     topics += [re.escape(thing["whose"]).replace(r"\{whose\}", r"\w+'?s?") for thing in things]
     topics += [topic[0].upper() + topic[1:] for topic in topics]
     return {
-        "who": NAME, "where": NAME, "when": DAY[code], "what": THING[code],
+        "who": NAME, "where": NAME, "when": DAY.get(code, DAY["da"]),
+        "what": THING.get(code, r"e[nt] \w+"),
         "topic": "|".join(topics), "value": VALUE, "aside": VALUE, "old": VALUE,
     }  # fmt: skip
 
@@ -134,10 +135,10 @@ def turns(code: str) -> list[tuple[str, re.Pattern[str]]]:
 
 def owned(topic: str, speaker: str) -> tuple[str, str]:
     """Return whose thing it is and what, from the words for it."""
-    if found := re.search(r"\b(?:[Mm]y|[Mm]in|[Mm]it)\b ", topic):
+    if found := re.search(r"\b(?:[Mm]y|[Mm]in|[Mm]itt?)\b ", topic):
         owner = speaker
     else:
-        found = re.search(r"\b([A-ZÆØÅ][a-zæøå]*)(?:'s|(?<=s)'|s) ", topic)
+        found = re.search(r"\b([A-ZÆØÅÄÖ][a-zæøåäö]*)(?:'s|(?<=s)'|s) ", topic)
         owner = found[1]
     return owner, (topic[: found.start()] + topic[found.end() :]).lower()
 

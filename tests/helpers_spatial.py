@@ -42,7 +42,7 @@ class Reader:
     def pattern(self, template: str) -> re.Pattern[str]:
         pieces = re.split(r"\{(\w+)\}", template)
         text = re.escape(pieces[0])
-        words = {"who": r"\w+", "direction": "|".join(self.moves), "letters": r"[A-ZØ, ]+"}
+        words = {"who": r"\w+", "direction": "|".join(self.moves), "letters": r"[A-ZØÖ, ]+"}
         for slot, rest in zip(pieces[1::2], pieces[2::2], strict=True):
             text += f"(?P<{slot}_>{words.get(slot, '.+?')})" + re.escape(rest)
         return re.compile(text)

@@ -18,7 +18,7 @@ from rulerlib.tasks import episodic
 from rulerlib.tasks.episodes import Episode, Episodes, Fact
 from rulerlib.tasks.episodic import CHANGES, SUITES, Knobs
 
-CODES = ("da", "en")
+CODES = languages.available("episodic")
 
 
 def make(knobs: Knobs, code: str = "da", seed: str = "7") -> Episodes:

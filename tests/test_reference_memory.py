@@ -19,6 +19,7 @@ from rulerlib.scoring import MEMORY
 from rulerlib.sources.chronicle import Chronicle
 from rulerlib.sources.chronicle_reader import reader
 
+LANGUAGES = languages.available("memory")
 CHAT = "<s><|user|>Be short.<|user|>{}<|assistant|>Answer:"
 
 
@@ -37,7 +38,7 @@ def right(text, probe, language):
     return MEMORY.score(text, probe.golds, language=language)["em_norm"] == 1
 
 
-@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("profile", ["default", "hard"])
 @pytest.mark.parametrize("suite", [suite for suite in SUITES if suite != "episodic_capacity"])
 def test_it_answers_all_that_the_needed_facts_say_and_nothing_without(suite, profile, language):
@@ -48,7 +49,7 @@ def test_it_answers_all_that_the_needed_facts_say_and_nothing_without(suite, pro
         assert right(alone, probe, language) == (not probe.needs), "what is unknown it may guess"
 
 
-@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("suite", ["episodic", "semantic", "spatial"])
 def test_facts_come_in_any_order(suite, language):
     knobs = {"contradictions": "source"} if suite == "semantic" else {}
@@ -63,7 +64,7 @@ def test_what_is_taken_away_makes_no_other_answer_right(data):
     """Of a way any shortest one counts; all else has one right answer, or a wrong one."""
     suite, language = (
         data.draw(st.sampled_from([*SUITES])),
-        data.draw(st.sampled_from(["da", "en"])),
+        data.draw(st.sampled_from(LANGUAGES)),
     )
     episode, probe = data.draw(st.sampled_from(questions(suite, language, 2)))
     kept = data.draw(
@@ -76,7 +77,7 @@ def test_what_is_taken_away_makes_no_other_answer_right(data):
     assert part == whole or probe.kind == "route" or not right(part, probe, language)
 
 
-@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_plan_of_a_memory_is_read(language):
     plan = languages.load(language).section("memory")["plan"]
     table = languages.load(language).section("spatial")
@@ -91,7 +92,7 @@ def test_a_plan_of_a_memory_is_read(language):
         assert answer(CHAT.format(put.text)) == text
 
 
-@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("task", [
     "episodic", "episodic_cross", "episodic_multi", "semantic", "spatial", "drop_1", "drop_2",
     "drop_3",
@@ -119,7 +120,7 @@ def test_a_window_loses_what_stands_before_it(task):
             assert said.text == ""
 
 
-@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("passages", [1, 2, 3])
 def test_a_chronicle_is_read_back_from_its_prose(passages, language):
     """Among passages on the same subject in other years, and on others."""
@@ -133,7 +134,7 @@ def test_a_chronicle_is_read_back_from_its_prose(passages, language):
         assert read.answer(question.text, others[4:]) == ""
 
 
-@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_an_answer_has_room_where_the_gold_has(language):
     """It says the first gold, or one as short: the presets' eight tokens cut none that fits."""
     count = tokens.load("lille").count

@@ -1,22 +1,35 @@
 """What a search for an effective length costs, and how often it is right: drawn models.
 
     python benchmarks/effective.py path/to/published_ruler.csv --models 1000
+    python benchmarks/effective.py path/to/published_ruler.csv --models 1000 --bound
 
 The file has a row for each model and a column for each length, averages in percent; drawn models
 are its rows with noise, their tasks spread as those of real models are. Scores of tasks with
 several references are shares of these, more spread than if each was found by itself. Questions on
 one context are more alike than others: their correlation is `ALIKE`.
+
+``--bound`` prints what no search with the same promises can do without, even one that knows the
+rate of every task and only has to prove it. A search that ends at two neighbouring outcomes and is
+wrong in one case of twenty has to tell the true model from each model with an outcome outside of
+these two, so that its answers carry a Kullback-Leibler divergence of kl(0.05, 0.95) = 2.65 between
+both (Wald 1945; Kaufmann, Cappé and Garivier 2016, "On the Complexity of Best-Arm Identification",
+lemma 1). The model that is hardest to tell apart has its tasks moved so far that each costs the
+same tokens to notice.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import multiprocessing
 
 import numpy as np
 import pandas as pd
+from scipy.stats import betabinom
 
 from rulerlib.adaptive import Search
 from rulerlib.effective import QUERIES, SHARE, shared_queries
+from rulerlib.progress import Progress
 from rulerlib.sequential import THRESHOLD
 from rulerlib.tasks import RULER
 
@@ -24,8 +37,12 @@ from rulerlib.tasks import RULER
 EASIER = dict(zip(RULER, (3, 3, 2.5, 2, 1, 0, 1.5, 2, 1, -1, 0.5, -0.3, -1.2), strict=True))
 REFERENCES = {"niah_multivalue": 4, "niah_multiquery": 4, "vt": 5, "cwe": 10, "fwe": 3}
 
-# The correlation of right answers on one context.
-ALIKE = 0.1
+# The correlation of right answers on one context; and how alike those of several references are,
+# as the two parameters of a beta distribution have this sum.
+ALIKE, SPREAD = 0.1, 6.0
+
+# Rates that a model may have which is to be told from the true one.
+RATES = np.linspace(0.001, 0.999, 999)
 
 
 def rates(average: float, easier: np.ndarray) -> np.ndarray:
@@ -40,6 +57,122 @@ def rates(average: float, easier: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-(easier + low)))
 
 
+def draw(task: str, queries: dict[str, int]) -> tuple[int, float]:
+    """Return of how many answers a draw is made, and the sum of the beta's parameters."""
+    if queries[task] > 1:
+        return queries[task], 1 / ALIKE - 1
+    return REFERENCES.get(task, 1), SPREAD
+
+
+def model(number: int, given: argparse.Namespace):
+    """Return the lengths, the averages there, the rates, the questions on a context, a generator.
+
+    A generator for each model: another plan searches the same models.
+    """
+    table = pd.read_csv(given.published)
+    lengths = [int(name) for name in table.columns if name.isdigit()]
+    shown = table[list(map(str, lengths))].apply(pd.to_numeric, errors="coerce").dropna() / 100
+    rng = np.random.default_rng([given.seed, number])
+    curve = shown.to_numpy()[rng.integers(len(shown))] + rng.normal(0, 0.01, len(lengths))
+    curve = np.minimum.accumulate(np.clip(curve, 0.02, 0.99))
+    easier = np.array([*EASIER.values()]) + rng.normal(0, 0.7, len(EASIER))
+    truth = np.array([rates(average, easier) for average in curve])
+    queries = {task: shared_queries(task, given.queries) for task in RULER}
+    return lengths, curve, truth, queries, rng
+
+
+def searched(number: int, given: argparse.Namespace) -> tuple:
+    """Search for a drawn model, and return how it went."""
+    lengths, curve, truth, queries, rng = model(number, given)
+    search = Search(RULER, lengths, confidence=given.confidence, queries=queries)
+    for length, tasks in search.rounds(SHARE):
+        scores = []
+        for task in tasks:
+            rate = truth[lengths.index(length), RULER.index(task)]
+            size, spread = draw(task, queries)
+            if size > 1:
+                rate = rng.beta(max(spread * rate, 1e-3), max(spread * (1 - rate), 1e-3))
+            scores.append((task, rng.binomial(size, rate) / size))
+        search.add(length, scores)
+    left, true = search.candidates, [None, *lengths][int((curve > THRESHOLD / 100).sum())]
+    claimed = curve[lengths.index(left[0])] if left[0] else 1.0
+    places = np.log(lengths)
+    area = np.trapezoid(curve, places) / (places[-1] - places[0])
+    _, low, high = search.area()
+    return (
+        search.spent / search.design, search.computed / search.design, true in left,
+        len(left) <= 2, len(left) == 1, claimed < THRESHOLD / 100 - 0.02, search.answers,
+        low <= area <= high, high - low,
+    )  # fmt: skip
+
+
+# --- What no search can do without ------------------------------------------------------------
+
+
+@functools.cache
+def chances(size: int, spread: float) -> np.ndarray:
+    """Return the chance of each number of right answers of a draw, a row for each of `RATES`."""
+    right = np.arange(size + 1)
+    return betabinom.pmf(right, size, *(spread * np.array([RATES, 1 - RATES]))[:, :, None])
+
+
+def telling(truth: np.ndarray, average: float, draws: list, costs: np.ndarray) -> float:
+    """Return the divergence that a token buys between true rates and any on the other side.
+
+    Each task is moved until its divergence is the same multiple of what a draw costs; that
+    multiple is returned for which the mean of all tasks arrives at the threshold.
+    """
+    roots, there = [], []
+    for rate, (size, spread), cost in zip(truth, draws, costs, strict=True):
+        table = chances(size, spread)
+        real = betabinom.pmf(np.arange(size + 1), size, spread * rate, spread * (1 - rate))
+        divergences = (real * np.log(np.maximum(real, 1e-300) / np.maximum(table, 1e-300))).sum(1)
+        kept = (rate < RATES) if average < THRESHOLD / 100 else (rate > RATES)
+        order = np.argsort(divergences[kept])
+        roots.append([0, *np.sqrt(np.maximum(divergences[kept][order], 0) / cost)])
+        there.append([rate, *RATES[kept][order]])
+    low, high = 1e-5, 10.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        moved = sum(np.interp(middle, *both) for both in zip(roots, there, strict=True))
+        if abs(moved - truth.sum()) < abs(len(RULER) * THRESHOLD / 100 - truth.sum()):
+            low = middle
+        else:
+            high = middle
+    return low**2
+
+
+def divergence(one: float, other: float) -> float:
+    """Return that between two chances of an event."""
+    return one * np.log(one / other) + (1 - one) * np.log((1 - one) / (1 - other))
+
+
+def bound(number: int, given: argparse.Namespace) -> list[float]:
+    """Return the least tokens fed and computed for a drawn model, as shares of RULER's design."""
+    lengths, curve, truth, queries, _ = model(number, given)
+    draws, error = [draw(task, queries) for task in RULER], 1 - given.confidence
+    above, least = int((curve > THRESHOLD / 100).sum()), []
+    for costs in (np.array([queries[task] for task in RULER]), np.ones(len(RULER))):
+        bought = [
+            telling(rates_there, average, draws, costs) / length
+            for rates_there, average, length in zip(truth, curve, lengths, strict=True)
+        ]
+        prices = []
+        # How often the longer one of both neighbours of the truth is kept.
+        for often in np.linspace(error, 1 - error, 19):
+            price = 0.0
+            for near, far, kept in ((above, above + 1, often), (above - 1, above - 2, 1 - often)):
+                if 0 <= near < len(lengths):
+                    needed = divergence(kept, 1 - error)
+                    price += needed / bought[near]
+                    if 0 <= far < len(lengths):
+                        rest = divergence(error, 1 - error) - needed
+                        price += rest / max(bought[near], bought[far])
+            prices.append(price)
+        least.append(min(prices) / Search(RULER, lengths).design)
+    return least
+
+
 def main() -> None:
     """Search for drawn models, and print how it went."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -48,56 +181,27 @@ def main() -> None:
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--queries", type=int, default=QUERIES, help="on one context, at most")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--bound", action="store_true", help="what no search can do without")
+    parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
-    table = pd.read_csv(given.published)
-    lengths = [int(name) for name in table.columns if name.isdigit()]
-    shown = table[list(map(str, lengths))].apply(pd.to_numeric, errors="coerce").dropna() / 100
-    queries = {task: shared_queries(task, given.queries) for task in RULER}
-    places, rows = np.log(lengths), []
-    for number in range(given.models):
-        # A generator for each model: another plan searches the same models.
-        rng = np.random.default_rng([given.seed, number])
-        curve = shown.to_numpy()[rng.integers(len(shown))] + rng.normal(0, 0.01, len(lengths))
-        curve = np.minimum.accumulate(np.clip(curve, 0.02, 0.99))
-        easier = np.array([*EASIER.values()]) + rng.normal(0, 0.7, len(EASIER))
-        truth = np.array([rates(average, easier) for average in curve])
-        search = Search(RULER, lengths, confidence=given.confidence, queries=queries)
-        for length, tasks in search.rounds(SHARE):
-            scores = []
-            for task in tasks:
-                rate, size = (
-                    truth[lengths.index(length), RULER.index(task)],
-                    REFERENCES.get(task, 1),
-                )
-                spread = 6.0
-                if queries[task] > 1:
-                    size, spread = queries[task], 1 / ALIKE - 1
-                if size > 1:
-                    rate = rng.beta(max(spread * rate, 1e-3), max(spread * (1 - rate), 1e-3))
-                scores.append((task, rng.binomial(size, rate) / size))
-            search.add(length, scores)
-        above = int((curve > THRESHOLD / 100).sum())
-        true = [None, *lengths][above]
-        left = search.candidates
-        claimed = curve[lengths.index(left[0])] if left[0] else 1.0
-        area = np.trapezoid(curve, places) / (places[-1] - places[0])
-        _, low, high = search.area()
-        rows.append(
-            (search.spent / search.design, search.computed / search.design, true in left,
-             len(left) <= 2, len(left) == 1, claimed < THRESHOLD / 100 - 0.02, search.answers,
-             low <= area <= high, high - low)
-        )  # fmt: skip
-    shares, computed, right, two, one, false, answers, held, widths = map(
-        np.array, zip(*rows, strict=True)
-    )
-    print(f"{given.models} models drawn around {len(shown)}, {lengths[0]} to {lengths[-1]} tokens")
-    print(f"interval holds the truth {right.mean():.1%}, and at most two lengths as well "
-          f"{(right & two).mean():.1%}; one length {one.mean():.1%}")  # fmt: skip
-    print(f"tokens of RULER's design: median {np.median(shares):.2%}, nine of ten below "
-          f"{np.quantile(shares, 0.9):.2%}, mean {shares.mean():.2%}; answers, median "
-          f"{np.median(answers):.0f}")  # fmt: skip
-    print(f"tokens computed, where contexts are read once: median {np.median(computed):.2%}, nine "
-          f"of ten below {np.quantile(computed, 0.9):.2%}, mean {computed.mean():.2%}")  # fmt: skip
+    work, rows = functools.partial(bound if given.bound else searched, given=given), []
+    with Progress(given.models, "models") as bar, multiprocessing.Pool(given.processes) as pool:
+        for row in pool.imap(work, range(given.models), chunksize=10):
+            rows.append(row)
+            bar.advance(1)
+    print(f"{given.models} models drawn around the published, seed {given.seed}; questions on a"
+          f" context, at most: {given.queries}")  # fmt: skip
+    shares, computed, *more = map(np.array, zip(*rows, strict=True))
+    for name, share in (("fed", shares), ("computed, contexts read once", computed)):
+        print(f"tokens {name}, of RULER's design: median {np.median(share):.2%}, nine of ten below"
+              f" {np.quantile(share, 0.9):.2%}, 17 of 20 below {np.quantile(share, 0.85):.2%}, mean"
+              f" {share.mean():.2%}")  # fmt: skip
+    if given.bound:
+        return
+    right, two, one, false, answers, held, widths = more
+    print(f"answers, median {np.median(answers):.0f}; interval holds the truth {right.mean():.1%},"
+          f" and at most two lengths as well {(right & two).mean():.1%}; one length"
+          f" {one.mean():.1%}")  # fmt: skip
     print(f"area: interval holds the truth {held.mean():.1%}, its width, median "
           f"{np.median(widths):.3f}, nine of ten below {np.quantile(widths, 0.9):.3f}")  # fmt: skip
     print(f"claims a length more than 2 points below the threshold: {false.mean():.1%}")

@@ -7,13 +7,13 @@ of Bounded Random Variables by Betting"). Against "8K" he bets that a length up 
 threshold, and that a longer one lies above it, and what he wins at all lengths is multiplied. The
 averages are taken to fall with the length: one that comes back is not looked for.
 
-A round asks every task, those more often whose answers vary most. Before it a rate is claimed for
+A round asks every task, those twice whose answers vary most. Before it a rate is claimed for
 each task, so that the mean of all rates is the average that is claimed: what is expected of the
 tasks, moved by the same points. An answer ``y`` to a task that is asked ``n`` times multiplies the
 money by ``1 + stake (y - claimed) / n``. A round multiplies it on average by no more than
 ``exp(stake * sum of all (rate - claimed))``, which is 1 or less if the claim is true, whatever is
-expected of which task; so only the variance within the tasks counts. The stake is the one that
-wins most on average where the average is as expected (Kelly's criterion).
+expected of which task; so only the variance within the tasks counts. A stake is the one that wins
+most on average where the average lies a gap from what is claimed (Kelly's criterion).
 
 >>> search = Search(["vt", "cwe"], [4096, 8192])
 >>> search.ask()
@@ -39,15 +39,13 @@ from rulerlib.sequential import THRESHOLD
 
 Array = NDArray[np.float64]
 
-# Gaps between an average and what is claimed of it: a stake suits each, and has this much money.
-# The rest is kept, so that a length where every bet is lost costs no more.
-GAPS, MONEY = np.array([0.02, 0.08]), np.array([0.8, 0.195])
+# Gaps between an average and what is claimed of it: a stake suits each, and one suits the gap that
+# is expected, within bounds. The first has the first share of the money. The rest is kept, so that
+# a length where every bet is lost costs no more.
+GAPS, EXPECTED_GAPS, MONEY = [0.02, 0.08], (0.012, 0.25), np.array([0.5, 0.3, 0.15])
 
 # No bet loses more than this share of what it is made with.
 MOST = 0.8
-
-# Answers of a task in a round, at most.
-OFTEN = 4
 
 # What is expected of a task before anybody answered, and as how many answers that counts.
 EXPECTED, WEIGHT = 0.85, 1.5
@@ -55,8 +53,13 @@ EXPECTED, WEIGHT = 0.85, 1.5
 # The averages that an interval is made of.
 AVERAGES = (np.arange(200) + 0.5) / 200
 
-# Points by which an average is expected to fall with each doubling, where nobody asked yet.
-FALL = 0.03
+# Averages are expected to walk: to fall by this much from each length to the next, give or take a
+# step, from a start a little above the threshold, give or take a spread.
+FALL, STEP, START, SPREAD = 0.03, 0.04, 0.014, 0.1
+
+# Standard errors by which a gap is taken to be larger than expected when the next length is chosen:
+# one that seems near the threshold after a few answers would else not be asked again.
+HOPE = 2.0
 
 # Averages this near to the threshold are bet on in both directions.
 NEAR = 0.01
@@ -65,7 +68,7 @@ NEAR = 0.01
 ALIKE = 0.1
 
 # Tasks whose draws vary by less than this, a token's worth, are asked as if they varied so much.
-FLOOR = 0.15
+FLOOR = 0.2
 
 # Models that are drawn to say what a search will cost.
 DRAWN = 40
@@ -120,9 +123,9 @@ class Search:
         shape = len(self.lengths), len(self.tasks)
         self.sums, self.counts = np.zeros(shape), np.zeros(shape)
         # The logarithm of what each stake won: for "above" and for "below", at each length.
-        self._won = np.zeros((len(self.lengths), 2, len(GAPS)))
+        self._won = np.zeros((len(self.lengths), 2, len(MONEY)))
         # The same against each of the `AVERAGES`, both ways.
-        self._won_against = np.zeros((len(self.lengths), 2, len(GAPS), len(AVERAGES)))
+        self._won_against = np.zeros((len(self.lengths), 2, len(MONEY), len(AVERAGES)))
         self._refuted = np.zeros(len(self.lengths) + 1, dtype=bool)
 
     # --- What is known ---
@@ -181,14 +184,24 @@ class Search:
     @property
     def averages(self) -> Array:
         """The average over the tasks that is expected at each length, 0 to 1."""
-        rounds = self.counts.sum(axis=1) / len(self.tasks)
-        measured = ((self.sums + 0.5 * self._expected) / (self.counts + 0.5)).mean(axis=1)
-        away = np.subtract.outer(np.arange(len(rounds)), np.arange(len(rounds)))
-        weights = rounds / (1 + abs(away)) ** 2
-        start = self.threshold + 0.014
-        near = (weights * (measured - FALL * away)).sum(axis=1) + 0.5 * start
-        near /= weights.sum(axis=1) + 0.5
-        return np.asarray((rounds * measured + near) / (rounds + 1))
+        return self._curve()[0]
+
+    def _curve(self) -> tuple[Array, Array]:
+        """Return the average that is expected at each length, and its standard error.
+
+        It is the mean of all walks (Kalman's smoother, solved at once) past what was measured.
+        """
+        expected, count = self._expected, len(self.lengths)
+        measured = ((self.sums + 0.5 * expected) / (self.counts + 0.5)).mean(axis=1)
+        errors = (self._variances() / np.maximum(self.counts, 1)).sum(axis=1) ** 0.5
+        errors = np.where(self.counts.any(axis=1), errors / len(self.tasks), np.inf)
+        places = np.eye(count)
+        rows = np.vstack([places / errors[:, None], np.diff(places, axis=0) / STEP,
+                          places[[(count - 1) // 2]] / SPREAD])  # fmt: skip
+        start = (self.threshold + START) / SPREAD
+        told = [*measured / errors, *[-FALL / STEP] * (count - 1), start]
+        covariance = np.linalg.inv(rows.T @ rows)
+        return covariance @ (rows.T @ np.array(told)), np.sqrt(np.diag(covariance))
 
     def evidence(self) -> Array:
         """Return the logarithm of the winnings against each outcome, the shortest first."""
@@ -204,7 +217,7 @@ class Search:
         They hold at any time, all lengths together, for averages that fall with the length: a
         length where little was asked is bounded by its neighbours.
         """
-        won = np.logaddexp.reduce(self._won_against, axis=(1, 2)) - math.log(2 * len(GAPS))
+        won = np.logaddexp.reduce(self._won_against, axis=(1, 2)) - math.log(2 * len(MONEY))
         kept = won < self._needed + math.log(len(self.lengths))
         step = 1 / len(AVERAGES)
         lows = np.where(kept, AVERAGES, 1).min(axis=1) - step / 2
@@ -251,12 +264,11 @@ class Search:
         threshold at the shortest length, and fall by up to 1 from each length to the next.
         """
         queries = dict(zip(self.tasks, self._queries, strict=True))
+        same = self.tasks, self.lengths, 100 * self.threshold, self.confidence, queries
         spent, center = [], math.log(max(self.threshold, 0.01) / max(1 - self.threshold, 0.01))
         for number in range(DRAWN):
             rng = np.random.default_rng(number)
-            search = Search(
-                self.tasks, self.lengths, 100 * self.threshold, self.confidence, queries
-            )
+            search = Search(*same)
             falls = rng.uniform(0, 1, len(self.lengths))
             levels = center + rng.uniform(-1, 3) - np.cumsum(falls) + falls[0]
             odds = levels[:, None] + rng.normal(0, 1.5, len(self.tasks))
@@ -305,7 +317,7 @@ class Search:
         """Return how often a round asks each task: as its draws vary, for their tokens."""
         spread = np.sqrt(variances / self._queries)
         least = np.maximum(spread.min(axis=1, keepdims=True), FLOOR)
-        return np.asarray(np.clip(np.round(spread / least), 1, OFTEN), int)
+        return np.asarray(np.maximum(np.round(spread / least), 1), int)
 
     def _place(self, variances: Array) -> int:
         """Return the place of the length where the next answers tell the most for their tokens.
@@ -315,10 +327,11 @@ class Search:
         if not self.counts.any():
             return (len(self.lengths) - 1) // 2
         left = np.flatnonzero(~self._refuted)
-        first, last, gaps = left[0], left[-1], self.averages - self.threshold
+        averages, errors = self._curve()
+        first, last, gaps = left[0], left[-1], averages - self.threshold
         missing = np.maximum(self._needed - self.evidence(), 0.1)
         # What it costs to win 1, in the logarithm, where a length is taken to be above or below.
-        dear = [self._costs(sign * gaps, variances) for sign in (1, -1)]
+        dear = [self._costs(sign * gaps + HOPE * errors, variances) for sign in (1, -1)]
         best, chosen = math.inf, min(int(first), len(self.lengths) - 1)
         for pair in range(first, last):
             costs = []
@@ -353,8 +366,9 @@ class Search:
         values = np.array([score for _, score in scores])
         often = np.bincount(numbers, minlength=len(self.tasks))[:, None]
         variances, gap = self._variances()[place], self.averages[place] - self.threshold
-        spread = (variances + GAPS[:, None] ** 2) @ (1 / often)
-        stakes = len(self.tasks) * GAPS / spread[:, 0]
+        gaps = np.array([np.clip(abs(gap), *EXPECTED_GAPS), *GAPS])
+        spread = (variances + gaps[:, None] ** 2) @ (1 / often)
+        stakes = len(self.tasks) * gaps / spread[:, 0]
         claims = np.append(AVERAGES, self.threshold)
         # What is claimed of each task: what is expected, moved so that its mean is the claim.
         expected = self._expected[place][:, None]

@@ -172,9 +172,9 @@ def execute(arguments: Sequence[str]) -> int:
     options = parser(
         "rulerlib.commands",
         "NOTEBOOK [OUT] [papermill's options]",
-        "Execute the notebook of a task or study; further options are papermill's, such as\n"
-        "-p NAME VALUE for a parameter and -f FILE for a file of them.",
-        "niah runs/niah.ipynb -p model smollm2 -p language en -p length 2048",
+        "Execute the notebook of a task or study; further options are papermill's, such\n"
+        "as -p NAME VALUE for a parameter and -f FILE for a file of them.",
+        "niah runs/niah.ipynb -p model smollm2 -p language en",
     )
     there = {path.stem: path for path in sorted(notebooks().glob("*.ipynb"))}
     options.add_argument("notebook", help=f"one of {', '.join(there)}")

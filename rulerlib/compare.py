@@ -159,17 +159,19 @@ def stored(
     """
     _check(margin, 1, confidence)
     tables = [scored(analysis.read_predictions(folder)) for folder in (first, second)]
-    tokenizer = _tokenizer(tables[0])
+    one, other = ({*table["task"]} for table in tables)
+    tokenizer, shared, alone = _tokenizer(tables[0]), one & other, sorted(one ^ other)
     pairs = _joined(tokenizer, *tables)
-    require(len(pairs), "models", "these", "two that were asked the same questions")
+    require(len(pairs), "models", f"{first} and {second}", "two with questions in common")
     gate = Gate([*dict.fromkeys(pairs["task"])], margin, confidence)
     pairs["difference"] = pairs["first"] - pairs["second"]
     questions = drawn(pairs, ["task", "seed"])["difference"].mean()
     for pair in questions.reset_index().to_dict("records"):
         gate.add(pair["task"], pair["difference"])
-    alone = sorted({*tables[0]["task"]} ^ {*tables[1]["task"]})
-    note = f"Only one of both was asked {', '.join(alone)}." if alone else ""
-    return Comparison(gate, (str(first), str(second)), pairs, tokenizer.name, note)
+    note = f"Only one of both was asked {', '.join(alone)}. " if alone else ""
+    if len(shared) == 1:
+        note += f"The verdict is about {', '.join(shared)} alone, the one task in common."
+    return Comparison(gate, (str(first), str(second)), pairs, tokenizer.name, note.strip())
 
 
 def drawn(table: pd.DataFrame, keys: list[str]) -> Any:
@@ -279,7 +281,6 @@ def given_model(text: str) -> dict[str, Any] | Path:
     if path.is_dir():
         return path
     if text.endswith((".yaml", ".yml")):
-        path = paths.named("models", text, "the name of a YAML file")
         example = "parameters such as model: lille"
         return settings_file(path, example, "Reading a file of parameters")
     return settings("models", text.split(","), "model=lille,dtype=float32")

@@ -127,12 +127,8 @@ def parted(first: Prediction, second: Prediction, tokenizer: Tokenizer) -> float
     texts = [answer.others.get("thinking", "") + answer.pred for answer in (first, second)]
     if texts[0] == texts[1]:
         return 0
-    spans = tokenizer.spans(texts)
-    tokens = [
-        [text[start:end] for start, end in places]
-        for text, places in zip(texts, spans, strict=True)
-    ]
-    alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*tokens, strict=False))
+    one, other = ([text[a:b] for a, b in tokenizer.spans([text])[0]] for text in texts)
+    alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
     return 1 + sum(1 for _ in alike)
 
 

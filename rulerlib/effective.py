@@ -34,7 +34,7 @@ from rulerlib.tasks import names, resolve
 # Returns the mean scores of a task at a length: from which draw on, and how many.
 Draws = Callable[[str, int, int, int], list[float]]
 
-QUERIES = 2
+QUERIES = 4
 """Questions on one context, where a task allows several: more of them tell less and less."""
 
 SHARE = 0.2
@@ -91,7 +91,6 @@ def find(
     check(threshold=threshold)
     require(0 < confidence < 1, "confidence", confidence, "above 0 and below 1")
     require(0 < share <= 1, "share", share, "above 0 and at most 1")
-    whole_number("seed", seed, 0)
     whole_number("queries", queries, 1)
     require(speed is None or speed > 0, "tokens_per_second", speed, "above 0")
     chosen, meter = names(tasks), Meter()
@@ -167,9 +166,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = commands.parser(
         "rulerlib.effective",
         "MODEL [options]",
-        "Ask a model until it is known how far it can be used, and say beforehand what it will\n"
-        "cost. MODEL is key=value with commas, a YAML file of parameters, or a folder of runs,\n"
-        "whose answers are then drawn in the place of new ones.",
+        "Ask a model until it is known how far it can be used, and say beforehand what\n"
+        "it will cost. MODEL is key=value with commas, a YAML file of parameters, or a\n"
+        "folder of runs, whose answers are then drawn in the place of new ones.",
         "model=lille,language=en --lengths 512,1024,2048 --tasks vt",
     )
     parser.add_argument("model", metavar="MODEL")

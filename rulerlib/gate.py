@@ -16,6 +16,13 @@ False
 
 A question that both answer equally well says nothing of which is worse, and a little of how close
 they are: after 334 of them in a row they are as good.
+
+>>> gate = Gate(["niah_single_2"])
+>>> for _ in range(334):
+...     before = gate.verdict
+...     gate.add("niah_single_2", 0.0)
+>>> before, gate.verdict
+('undecided', 'as good')
 """
 
 from __future__ import annotations

@@ -287,7 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "rulerlib.making",
         "TASKS FOLDER [options]",
         "Write questions to FOLDER/<language>/<length>/data/<task>/validation.jsonl.",
-        "niah_single_2,vt secret --length 4096,8192 --language en --commit",
+        "niah_single_2,vt secret --length 4096 --language en --commit",
     )
     add_options(reader)
     reader.add_argument(

@@ -61,6 +61,9 @@ the depths."""
 # The later a look, the more samples precede it: a quarter more than at the one before.
 _GROWTH = 4
 
+CONFIDENCE = 0.95
+"""How often all intervals of a mean hold it, and how often it never seems on the wrong side."""
+
 # How often the search halves what is left, of a share of 1.
 _HALVINGS = 48
 
@@ -110,7 +113,7 @@ def tally(values: Sequence[float], clusters: Sequence[Hashable]) -> Tally:
     return math.fsum(math.fsum(draws) / len(draws) for draws in drawn.values()), len(drawn)
 
 
-def side(tallies: Sequence[Tally], threshold: float, confidence: float = 0.95) -> str | None:
+def side(tallies: Sequence[Tally], threshold: float) -> str | None:
     """Return whether the mean of several tasks lies ``"above"`` or ``"below"`` a threshold.
 
     Parameters
@@ -119,24 +122,20 @@ def side(tallies: Sequence[Tally], threshold: float, confidence: float = 0.95) -
         One for each task.
     threshold
         In percent.
-    confidence
-        How often the mean never seems to lie on the wrong side, however often one looks.
 
     Returns
     -------
     str or None
         None where the interval holds the threshold, so that it is not clear yet.
     """
-    low, high = confidence_sequence(tallies, confidence=confidence)
+    low, high = confidence_sequence(tallies)
     if 100 * low > threshold:
         return "above"
     return "below" if 100 * high < threshold else None
 
 
 def confidence_sequence(
-    tallies: Sequence[Tally],
-    weights: Sequence[float] | None = None,
-    confidence: float = 0.95,
+    tallies: Sequence[Tally], weights: Sequence[float] | None = None
 ) -> tuple[float, float]:
     """Return an interval of a mean of rates that holds whenever one looks.
 
@@ -147,8 +146,6 @@ def confidence_sequence(
         of the others.
     weights
         Of each rate in the mean, with the sum 1; None: all alike.
-    confidence
-        How often all of these intervals, after any number of draws, hold the true mean.
 
     Returns
     -------
@@ -158,14 +155,13 @@ def confidence_sequence(
     Raises
     ------
     ParameterError
-        If a sum is not from 0 to the number of draws, or ``confidence`` cannot be one.
+        If a sum is not from 0 to the number of draws.
     """
-    require(0 < confidence < 1, "confidence", confidence, "above 0 and below 1")
     for total, count in tallies:
         require(0 <= total <= count, "tallies", total, f"from 0 to the number of draws ({count})")
     shares = [1 / len(tallies)] * len(tallies) if weights is None else weights
     # Rates at which the answers are less likely than this are refuted.
-    floor = _won(tallies) + math.log(1 - confidence)
+    floor = _won(tallies) + math.log(1 - CONFIDENCE)
     mirrored = [(count - total, count) for total, count in tallies]
     return _lowest(tallies, shares, floor), 1 - _lowest(mirrored, shares, floor)
 

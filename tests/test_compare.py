@@ -14,7 +14,7 @@ pytest.importorskip("pandas")
 from rulerlib import compare, explore
 from rulerlib import gate as gate_module
 from rulerlib.comparison import parted
-from rulerlib.gate import AS_GOOD, UNDECIDED, Gate
+from rulerlib.gate import Gate
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.tokens import Words
@@ -62,14 +62,6 @@ def test_the_interval_holds_what_both_bets_do_not_refute():
     low, high = gate.interval
     assert 0 < low < 0.2 < high < 0.4
     assert Gate(["t"]).interval == (-1, 1)
-
-
-def test_the_same_answers_are_as_good():
-    gate = Gate(["t"])
-    while gate.verdict == UNDECIDED:
-        gate.add("t", 0.0)
-    assert gate.verdict == AS_GOOD
-    assert gate.count < 400
 
 
 ENGINE = "model=last,engine=outside.engine:Engine,tokenizer=words,language=en"
@@ -200,6 +192,21 @@ def test_a_server_that_dies_leaves_the_verdict_so_far_and_goes_on_from_there(
     both = [f"model={name},engine=server_of_test:Engine,tokenizer=words,dies=9" for name in "st"]
     assert [command(*both, tmp_path, "--margin", "15") for _ in range(3)] == [3, 3, 0]
     assert "It does not answer. The same command goes on from here." in capsys.readouterr().out
+
+
+def test_folders_with_few_tasks_or_other_questions_are_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, tasks, tokenizer, code, told in (
+        ("a", "niah_single_1,niah_single_2", "words", 2, "10 questions"),
+        ("b", "niah_single_1", "words", 2, "The verdict is about niah_single_1 alone"),
+        ("c", "niah_single_3", "words", 3, "must be two with questions in common"),
+        ("d", "niah_single_1", "lille", 3, "another version of the dataset"),
+    ):
+        options = {"tokenizer": tokenizer}
+        Run(tasks, "last", "outside.engine:Engine", options, language="en", length=400,
+            num_samples=5, output=f"{tmp_path}/{name}").predict()  # fmt: skip
+        assert compare.main([f"{tmp_path}/a", f"{tmp_path}/{name}"]) == code
+        assert told in " ".join(capsys.readouterr())
 
 
 WRONG = {

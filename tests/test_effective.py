@@ -49,7 +49,7 @@ def test_the_truth_is_among_what_is_left_and_no_length_is_claimed_that_is_far_be
         assert search.done or search.spent >= SHARE * search.design
     assert missed <= 2
     assert false == 0
-    assert np.median(shares) < 0.02
+    assert np.median(shares) < 0.03
     assert np.median(widths) < 0.5
 
 
@@ -57,12 +57,12 @@ def test_the_winnings_are_those_of_a_second_calculation():
     """Bet by bet, with the formula of the module's first lines; 0.85 is expected of each task."""
     search, won = Search(["a", "b"], [1000, 2000], threshold=80), []
     search.add(1000, [("a", 1.0), ("a", 0.0), ("b", 0.5)])
-    for gap, money in ((0.02, 0.8), (0.08, 0.195)):
+    for gap, money in ((0.014, 0.5), (0.02, 0.3), (0.08, 0.15)):
         variance = 0.85 * 0.15 + gap**2
         stake = min(2 * gap / (variance / 2 + variance), 0.8 / 0.8)
         won.append(money * (1 + stake * 0.2 / 2) * (1 - stake * 0.8 / 2) * (1 - stake * 0.3))
     # Bets on "below" are made only where the average is expected to lie near or below.
-    above = np.log(0.005 + sum(won))
+    above = np.log(0.05 + sum(won))
     np.testing.assert_allclose(search.evidence(), [above, 0.0, 0.0], atol=1e-9)
 
 

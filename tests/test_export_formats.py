@@ -19,7 +19,7 @@ import pytest
 from rulerlib import commands as cli
 from rulerlib import making, samples, tasks
 from rulerlib.errors import MissingExtraError, ParameterError
-from rulerlib.export import formats, lm_eval, parquet
+from rulerlib.export import formats, lm_eval
 from rulerlib.samples import Sample
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (rulerlib[hub])")
@@ -339,8 +339,3 @@ def test_a_killed_export_leaves_nothing(tmp_path, monkeypatch):
     assert [*tmp_path.iterdir()] == []
     with pytest.raises(ParameterError, match="to is 3"):
         formats.write(3, tmp_path / "x", STATED)
-
-
-def test_a_question_without_a_place_is_all_context():
-    assert formats.split(Sample(0, "Read this.", ["x"])) == ("Read this.", "")
-    assert parquet.COLUMNS.keys() >= {"input", "outputs", "answer_prefix"}

@@ -118,8 +118,6 @@ def test_nothing_is_known_of_nothing_and_little_where_a_task_was_not_asked():
     for wrong in ((-1.0, 5), (6.0, 5)):
         with pytest.raises(ParameterError, match="tallies"):
             confidence_sequence([wrong])
-    with pytest.raises(ParameterError, match="confidence"):
-        confidence_sequence([(1.0, 2)], confidence=1)
 
 
 @given(st.integers(1, 600), st.integers(1, 40))

@@ -164,10 +164,10 @@ def _parser() -> argparse.ArgumentParser:
         "rulerlib.memory.bench",
         "[options]",
         "Teach memories sets of episodes, and ask a model about them.",
-        "--suites episodic --presets rag,memory/hei_nw --sizes 2 --seeds 7",
+        "--suites episodic --presets rag --sizes 2 --seeds 7",
     )
     add = parser.add_argument
-    add("run", nargs="?", choices=["run"], help="may be said")
+    add("run", nargs="?", choices=["run"], help=argparse.SUPPRESS)
     add("--system", metavar="MODULE:CLASS", help=f"your memory, beside {', '.join(BESIDE)}")
     add("--suites", default="all", metavar="A,B", help=", ".join(SUITES))
     add("--presets", default="all", metavar="A,B", help=", ".join(presets.NAMES))

@@ -116,30 +116,36 @@ def chances(size: int, spread: float) -> np.ndarray:
     return betabinom.pmf(right, size, *(spread * np.array([RATES, 1 - RATES]))[:, :, None])
 
 
-def telling(truth: np.ndarray, average: float, draws: list, costs: np.ndarray) -> float:
+def telling(truth: np.ndarray, average: float, draws: list, prices: list) -> list[float]:
     """Return the divergence that a token buys between true rates and any on the other side.
 
     Each task is moved until its divergence is the same multiple of what a draw costs; that
-    multiple is returned for which the mean of all tasks arrives at the threshold.
+    multiple is returned for which the mean of all tasks arrives at the threshold. There is one
+    for each of the prices, the costs of a draw by task.
     """
-    roots, there = [], []
-    for rate, (size, spread), cost in zip(truth, draws, costs, strict=True):
+    curves, bought = [], []
+    for rate, (size, spread) in zip(truth, draws, strict=True):
         table = chances(size, spread)
         real = betabinom.pmf(np.arange(size + 1), size, spread * rate, spread * (1 - rate))
         divergences = (real * np.log(np.maximum(real, 1e-300) / np.maximum(table, 1e-300))).sum(1)
         kept = (rate < RATES) if average < THRESHOLD / 100 else (rate > RATES)
         order = np.argsort(divergences[kept])
-        roots.append([0, *np.sqrt(np.maximum(divergences[kept][order], 0) / cost)])
-        there.append([rate, *RATES[kept][order]])
-    low, high = 1e-5, 10.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        moved = sum(np.interp(middle, *both) for both in zip(roots, there, strict=True))
-        if abs(moved - truth.sum()) < abs(len(RULER) * THRESHOLD / 100 - truth.sum()):
-            low = middle
-        else:
-            high = middle
-    return low**2
+        roots = np.sqrt(np.maximum(divergences[kept][order], 0))
+        curves.append(([0, *roots], [rate, *RATES[kept][order]]))
+    for costs in prices:
+        low, high = 1e-5, 10.0
+        for _ in range(30):
+            middle = (low * high) ** 0.5
+            moved = sum(
+                np.interp(middle * cost**0.5, *curve)
+                for cost, curve in zip(costs, curves, strict=True)
+            )
+            if abs(moved - truth.sum()) < abs(len(RULER) * THRESHOLD / 100 - truth.sum()):
+                low = middle
+            else:
+                high = middle
+        bought.append(low**2)
+    return bought
 
 
 def divergence(one: float, other: float) -> float:
@@ -152,11 +158,9 @@ def bound(number: int, given: argparse.Namespace) -> list[float]:
     lengths, curve, truth, queries, _ = model(number, given)
     draws, error = [draw(task, queries) for task in RULER], 1 - given.confidence
     above, least = int((curve > THRESHOLD / 100).sum()), []
-    for costs in (np.array([queries[task] for task in RULER]), np.ones(len(RULER))):
-        bought = [
-            telling(rates_there, average, draws, costs) / length
-            for rates_there, average, length in zip(truth, curve, lengths, strict=True)
-        ]
+    costs = [[queries[task] for task in RULER], [1] * len(RULER)]
+    told = [telling(*pair, draws, costs) for pair in zip(truth, curve, strict=True)]
+    for bought in np.transpose(told) / lengths:
         prices = []
         # How often the longer one of both neighbours of the truth is kept.
         for often in np.linspace(error, 1 - error, 19):

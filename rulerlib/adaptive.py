@@ -12,8 +12,9 @@ each task, so that the mean of all rates is the average that is claimed: what is
 tasks, moved by the same points. An answer ``y`` to a task that is asked ``n`` times multiplies the
 money by ``1 + stake (y - claimed) / n``. A round multiplies it on average by no more than
 ``exp(stake * sum of all (rate - claimed))``, which is 1 or less if the claim is true, whatever is
-expected of which task; so only the variance within the tasks counts. A stake is the one that wins
-most on average where the average lies a gap from what is claimed (Kelly's criterion).
+expected of which task; so only the variance within the tasks counts. The money lies on several
+stakes: one that wins most on average where the average is as expected (Kelly's criterion), and
+others that do so at gaps that are set.
 
 >>> search = Search(["vt", "cwe"], [4096, 8192])
 >>> search.ask()
@@ -39,9 +40,9 @@ from rulerlib.sequential import THRESHOLD
 
 Array = NDArray[np.float64]
 
-# Gaps between an average and what is claimed of it: a stake suits each, and one suits the gap that
-# is expected, within bounds. The first has the first share of the money. The rest is kept, so that
-# a length where every bet is lost costs no more.
+# Gaps between an average and what is claimed of it, for which there is a stake; another is for the
+# gap that is expected, within bounds, and has the first share of the money. The rest is kept, so
+# that a length where every bet is lost costs no more.
 GAPS, EXPECTED_GAPS, MONEY = [0.02, 0.08], (0.012, 0.25), np.array([0.5, 0.3, 0.15])
 
 # No bet loses more than this share of what it is made with.

@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "rulerlib.export",
         "TASKS FOLDER --to HARNESS [options]",
         "Write the same questions, byte for byte, as another harness reads them.",
-        "niah_single_2,vt harness --to lm-eval --length 4096 --language en",
+        "qa_1,vt harness --to lm-eval --length 4096 --language en",
     )
     making.add_options(reader)
     reader.add_argument("--to", required=True, help=", ".join(formats.HARNESSES))

@@ -193,9 +193,6 @@ def readings(one: Averages, threshold: float) -> list[dict[str, Any]]:
     return rows
 
 
-# --- A curve of accuracy over length ----------------------------------------------------------
-
-
 # --- Sequential plans -------------------------------------------------------------------------
 
 

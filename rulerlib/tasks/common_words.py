@@ -2,21 +2,19 @@
 
 An example of ``cwe`` (Danish, shortened, without the worked example that precedes it)::
 
-    Her er en nummereret liste over ord. Nogle af ordene står der flere gange end andre. ...
-    1. herpå 2. mia 3. høflig 4. vand 5. opsøgte 6. skyderi 7. vor 8. kurt 9. kendt
-    10. brev 11. anklager 12. sydlige 13. ødelægge ... 18. opsøgte 19. strækningen
-    20. sydlige 21. college 22. koblet ...
-    Spørgsmål: Hvilke 10 ord står der flest gange i listen ovenfor?
+    Her er en nummereret liste over ord. Nogle af ordene forekommer flere gange end andre. ...
+    1. opsøgte 2. anklager 3. kendt 4. sydlige 5. vand 6. ødelægge 7. kendt 8. sydlige ...
+    Spørgsmål: Hvilke 10 ord forekommer flest gange i listen ovenfor?
 
     outputs: ["kendt", "sydlige", "ødelægge", "befriet", ...]
 
-RULER's test of aggregation (Hsieh et al. 2024, "RULER: What's the Real Context
-Size of Your Long-Context Language Models?", section 3.3): the number of common
-words stays the same, and the longer the list, the more uncommon words hide them.
+RULER's test of aggregation (Hsieh et al. 2024, "RULER: What's the Real Context Size of Your
+Long-Context Language Models?", section 3.3): the number of common words stays the same, and the
+longer the list, the more uncommon words hide them.
 
-The words of the list and of the example are all different. A list that ran out
-of words and began again would change the counts, so a length that needs more
-words than there are is refused.
+The words of the list and of the example are all different. A list that ran out of words and began
+again would change the counts, so a length that needs more words than there are is refused. No
+common word stands inside another: part-match would find it there too.
 """
 
 from __future__ import annotations
@@ -214,6 +212,21 @@ class NumberedList(Maker):
         return pool_of(words, self.budget.tokenizer)
 
     @cached_property
+    def _whole(self) -> list[int]:
+        """The words that stand inside no other word: only these are asked for."""
+        words = self.haystack.units
+        parts = {
+            word[first : first + length]
+            for word in words
+            for length in range(SHORTEST, len(word))
+            for first in range(len(word) - length + 1)
+        }
+        whole = [position for position, word in enumerate(words) if word not in parts]
+        allowed_values = f"at most {len(whole)}, the words that stand inside no other word"
+        require(len(whole) >= self.knobs.num_cw, "num_cw", self.knobs.num_cw, allowed_values)
+        return whole
+
+    @cached_property
     def _numbers(self) -> ListNumbers:
         return ListNumbers(self.budget.tokenizer)
 
@@ -263,14 +276,10 @@ class NumberedList(Maker):
         common, uncommon = self.knobs.frequencies(setting)
         choice = self._choose(setting, rng)
         costs = self.haystack.costs
-        entries = self._entries(choice)
+        entries = self._entries(choice, setting)
         more = entries + (len(costs) - len(choice.all)) * uncommon
-        if (
-            self._numbers.fill(
-                self.budget.length - self.budget.tokens_to_generate, self.haystack.cheapest
-            )
-            <= more
-        ):
+        room = self.budget.length - self.budget.tokens_to_generate
+        if self._numbers.fill(room, self.haystack.cheapest) <= more:
             return self.budget.length
         times = [common] * len(choice.common) + [uncommon] * len(choice.uncommon)
         # The example's answer names its common words once more.
@@ -293,12 +302,14 @@ class NumberedList(Maker):
 
     def _choose(self, setting: Repeats, rng: random.Random) -> Choice:
         sizes = self._sizes(setting)
-        drawn = iter(rng.sample(range(len(self.haystack.units)), sum(sizes)))
-        return Choice(*(list(itertools.islice(drawn, size)) for size in sizes))
+        asked = rng.sample(self._whole, sizes[0])
+        drawn = rng.sample(range(len(self.haystack.units)), sum(sizes))
+        others = (word for word in drawn if word not in asked)
+        return Choice(asked, *(list(itertools.islice(others, size)) for size in sizes[1:]))
 
-    def _entries(self, choice: Choice) -> int:
+    def _entries(self, choice: Choice, setting: Repeats) -> int:
         """Return the number of entries of the smallest list."""
-        common, uncommon = self.knobs.frequencies(self.setting)
+        common, uncommon = self.knobs.frequencies(setting)
         return len(choice.common) * common + len(choice.uncommon) * uncommon
 
     def _listed(self, order: Sequence[int]) -> list[str]:
@@ -312,7 +323,7 @@ class NumberedList(Maker):
     def _cost(self, choice: Choice, setting: Repeats) -> int:
         """Return what the smallest list costs, in whatever order."""
         common, uncommon = self.knobs.frequencies(setting)
-        entries = len(choice.common) * common + len(choice.uncommon) * uncommon
+        entries = self._entries(choice, setting)
         self._numbers.reach(entries)
         costs = self.haystack.costs
         words = sum(costs[word] for word in choice.common) * common
@@ -360,7 +371,7 @@ class NumberedList(Maker):
         """Return the longest list that ``room`` holds; the smallest one costs ``least``."""
         common, uncommon = self.knobs.frequencies(self.setting)
         numbers, pool = self._numbers, self.haystack
-        entries, taken = self._entries(choice), set(choice.all)
+        entries, taken = self._entries(choice, self.setting), set(choice.all)
         enough = max(0, numbers.fill(room, pool.cheapest) - entries) // uncommon + 1
         size = len(pool.units)
         drawn = rng.sample(range(size), min(size, enough + len(taken)))

@@ -97,9 +97,8 @@ class Knobs(Checked):
     few_shot
         Whether an example with its answer comes first, as in RULER.
     words
-        ``"wordfreq"``: the most frequent words of the language; ``"text"``: the
-        words of the dataset's texts, which may be a file with one word a line.
-        Either way lower case, letters only, 3 to 14 of them.
+        ``"wordfreq"``: the most frequent words of the language; ``"text"``: those of the dataset's
+        texts, which may be a file of one word a line. Lower case, letters only, 3 to 14 of them.
     paraphrase
         The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
         its pack has.
@@ -409,8 +408,7 @@ def frequent(language: Language, most: int) -> tuple[str, ...]:
     """Return the most frequent words of a language that `wordfreq` knows, ``most`` of them or all.
 
     Words in another script than the pack's noise are left out (the English list has Greek ones),
-    and so are the words that the pack calls foreign: wordfreq counts texts such as subtitles and
-    tweets, where English words stand among Danish ones.
+    and so are names, abbreviations and English words, which the pack calls foreign.
 
     >>> from rulerlib.languages import load
     >>> frequent(load("da"), 5)

@@ -313,6 +313,12 @@ def tabulate(
     from rulerlib import analysis
 
     scores = analysis.scores(pair for run in main for pair in run.predictions())
+    # A task of which fewer samples are asked has a run of its own; its place is that of the plan.
+    places = {name: place for place, name in enumerate(tasks.names(plan.tasks))}
+    scores = scores.sort_values(
+        ["length", "language", "task"], kind="stable", ignore_index=True,
+        key=lambda column: column.map(places) if column.name == "task" else column,
+    )  # fmt: skip
     accuracy = analysis.accuracy(scores)
     cells = dict(list(analysis.of_measure(scores).groupby(list(analysis.BY), sort=False)))
     keys = list(accuracy[list(analysis.BY)].itertuples(index=False, name=None))

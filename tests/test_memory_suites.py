@@ -15,8 +15,12 @@ from rulerlib.errors import ParameterError
 from rulerlib.memory.suites import PROFILES, SUITES, Item, Recipe
 from rulerlib.tasks.episodes import Episode, Fact, Probe
 
-CODES = sorted(languages.available("memory"))
-EVERY = [(suite, code, profile) for suite in SUITES for code in CODES for profile in PROFILES]
+EVERY = [
+    (suite, code, profile)
+    for suite in SUITES
+    for code in sorted(languages.available("dialogue" if suite == "dialogue" else "memory"))
+    for profile in PROFILES
+]
 
 # Facts that are made for a property of one suite, language and profile.
 FACTS = 6_000

@@ -301,10 +301,10 @@ class NumberedList(Maker):
 
     def _choose(self, setting: Repeats, rng: random.Random) -> Choice:
         sizes = self._sizes(setting)
-        asked = rng.sample(self._whole, sizes[0])
+        common = rng.sample(self._whole, sizes[0])
         drawn = rng.sample(range(len(self.haystack.units)), sum(sizes))
-        others = (word for word in drawn if word not in asked)
-        return Choice(asked, *(list(itertools.islice(others, size)) for size in sizes[1:]))
+        others = (word for word in drawn if word not in common)
+        return Choice(common, *(list(itertools.islice(others, size)) for size in sizes[1:]))
 
     def _entries(self, choice: Choice, setting: Repeats) -> int:
         """Return the number of entries of the smallest list."""

@@ -280,12 +280,15 @@ def test_a_second_time_asks_nothing_and_gives_the_same_bytes(small, monkeypatch)
 def test_a_task_that_does_not_fit_is_left_out_at_that_length(small):
     plan, _ = small
     short = Plan(model=plan.model, tasks=["niah_single_1", "cwe"], lengths={512: 2})
-    assert short.fitting("da", 512).tasks == ("niah_single_1",)
+    assert [run.tasks for run in short.fitting("da", 512)] == [("niah_single_1",)]
     without = replace(short, lengths={512: 2, 600: 2}, left_out={600: ["niah_single_1"]})
     assert without.names(512) == ["niah_single_1", "cwe"]
     assert without.names(600) == ["cwe"]
+    fewer = replace(without, fewer={600: {"cwe": 1}})
+    assert fewer.numbers(600) == {1: ["cwe"]}
+    assert fewer.numbers(512) == {2: ["niah_single_1", "cwe"]}
     none = Plan(model=plan.model, tasks="cwe", lengths={64: 2})
-    assert none.fitting("da", 64) is None
+    assert list(none.fitting("da", 64)) == []
     with pytest.raises(ParameterError, match="long enough"):
         results.make(none, "nowhere", quiet=True)
 
@@ -295,6 +298,7 @@ BAD = [
     ("lengths: {512: 0}", "num_samples is 0"),
     ("lengths: 512", "a number of samples for each length"),
     ("tasks: nope", "'nope'"),
+    ("fewer: {512: {cwe: 1}}", "numbers of samples for some lengths"),
     ("left_out: {512: [vt]}", "names of tasks for some lengths"),
     ("{lengths: {512: 1}, left_out: {512: [nope]}}", "'nope'"),
     ("languages: [xx]", "language is 'xx'"),

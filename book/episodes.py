@@ -36,9 +36,11 @@ class EpisodeExample(Generated):
 
     def lines(self) -> Iterator[str]:
         index, profile = self.options.get("index", 0), self.options.get("profile", "easy")
+        (suite,) = self.arguments
+        sections = ["encyclopedia", "dialogue"] if suite == "dialogue" else ["encyclopedia"]
         yield "`````````{tab-set}"
-        for code in languages.available("encyclopedia"):
-            recipe = Recipe(self.arguments[0], index + 1, language=code, profile=profile)
+        for code in languages.available(*sections):
+            recipe = Recipe(suite, index + 1, language=code, profile=profile)
             episode = recipe.episodes.episode(index)
             (probe,) = episode.probes
             yield f"````````{{tab-item}} {languages.load(code).name}"

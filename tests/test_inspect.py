@@ -38,6 +38,9 @@ from rulerlib.store.questions import write
 
 pytest.importorskip("inspect_ai", reason="needs the extra 'inspect'")
 
+# In this folder, `rulerlib/ruler` is a path, unless the task is known by then.
+import rulerlib.export._inspect_registry  # noqa: F401
+
 
 def inspect_eval(
     folder: Path, *words: str, cwd: Path | None = None

@@ -38,9 +38,6 @@ from rulerlib.store.questions import write
 
 pytest.importorskip("inspect_ai", reason="needs the extra 'inspect'")
 
-# In this folder, `rulerlib/ruler` is a path, unless the task is known by then.
-import rulerlib.export._inspect_registry  # noqa: F401
-
 
 def inspect_eval(
     folder: Path, *words: str, cwd: Path | None = None
@@ -155,7 +152,13 @@ SAME = {"length": 800, "num_samples": 6, "queries_per_context": 2, "tokenizer": 
 
 
 def test_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_path):
-    log = evaluated(tmp_path, run, "rulerlib/ruler", task="niah_multikey_2,qa_1", **SAME)
+    from inspect_ai._util.registry import registry_info
+
+    from rulerlib.export._inspect_registry import TASKS
+
+    # `rulerlib/ruler`, or `ruler` where inspect_ai looks into a checkout for who installed us.
+    named = registry_info(TASKS["ruler"]).name
+    log = evaluated(tmp_path, run, named, task="niah_multikey_2,qa_1", **SAME)
     as_ours(log)
     stored = {
         (record.others["task"], record.index): record.pred

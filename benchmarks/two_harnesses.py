@@ -33,7 +33,9 @@ TASKS = {
 ROOM = 200
 
 
-def ask(task: str, length: int, samples: int, model: str, out: Path) -> None:
+def ask(
+    task: str, length: int, samples: int, model: str, out: Path, device: str, batch_size: int
+) -> None:
     """Let lm-eval ask a model some questions of a task, and write every answer."""
     import lm_eval
     import nltk
@@ -45,7 +47,7 @@ def ask(task: str, length: int, samples: int, model: str, out: Path) -> None:
     folder = str(gguf.folder(model))
     name = TASKS[task]
     ended = lm_eval.simple_evaluate(
-        model="hf", device="cpu", batch_size=4, tasks=[name], limit=samples, log_samples=True,
+        model="hf", device=device, batch_size=batch_size, tasks=[name], limit=samples, log_samples=True,
         model_args={"pretrained": folder, "dtype": "float32", "max_length": length + ROOM},
         apply_chat_template=True, bootstrap_iters=0, random_seed=42,
         metadata={"max_seq_lengths": [length], "pretrained": folder, "tokenizer": folder},
@@ -115,12 +117,17 @@ def main() -> None:
     asking.add_argument("--length", type=int, default=1024, help="tokens")
     asking.add_argument("--samples", type=int, default=200)
     asking.add_argument("--model", default="smollm2")
+    asking.add_argument("--device", default="cpu")
+    asking.add_argument("--batch-size", type=int, default=4)
     tabled = does.add_parser("table")
     tabled.add_argument("submission", help="the folder of our stored answers")
     tabled.add_argument("--out", type=Path, default=Path("book/results/smollm2/harnesses.csv"))
     given = parser.parse_args()
     if given.does == "ask":
-        ask(given.task, given.length, given.samples, given.model, given.answers)
+        ask(
+            given.task, given.length, given.samples, given.model, given.answers, given.device,
+            given.batch_size,
+        )  # fmt: skip
     else:
         table(given.submission, given.answers, given.out)
 

@@ -47,7 +47,8 @@ def ask(
     folder = str(gguf.folder(model))
     name = TASKS[task]
     ended = lm_eval.simple_evaluate(
-        model="hf", device=device, batch_size=batch_size, tasks=[name], limit=samples, log_samples=True,
+        model="hf", device=device, batch_size=batch_size, tasks=[name], limit=samples,
+        log_samples=True,
         model_args={"pretrained": folder, "dtype": "float32", "max_length": length + ROOM},
         apply_chat_template=True, bootstrap_iters=0, random_seed=42,
         metadata={"max_seq_lengths": [length], "pretrained": folder, "tokenizer": folder},

@@ -79,8 +79,6 @@ class Plan:
         For each length in tokens the number of samples.
     left_out
         For some lengths the tasks that are not asked there; tables name them as missing.
-    fewer
-        For some lengths and tasks a number of samples of their own.
     trained
         How far the model was trained, in tokens; marked in figures.
     thresholds
@@ -106,7 +104,6 @@ class Plan:
     tasks: str | Sequence[str] = "all"
     lengths: Mapping[int, int] = field(default_factory=lambda: {1024: 100})
     left_out: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    fewer: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     trained: int | None = None
     thresholds: Sequence[float] = (85.6,)
     studies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -120,8 +117,6 @@ class Plan:
             raise ParameterError("lengths", self.lengths, "a number of samples for each length")
         if not isinstance(self.left_out, Mapping) or not {*self.left_out} <= {*self.lengths}:
             raise ParameterError("left_out", self.left_out, "names of tasks for some lengths")
-        if not isinstance(self.fewer, Mapping) or not {*self.fewer} <= {*self.lengths}:
-            raise ParameterError("fewer", self.fewer, "numbers of samples for some lengths")
         for name in ("languages", "thresholds"):
             value = getattr(self, name)
             if not isinstance(value, (list, tuple)) or not value:
@@ -144,8 +139,7 @@ class Plan:
         # Runs check the rest.
         for language in self.languages:
             for length in self.lengths:
-                for number, names in self.numbers(length).items():
-                    Run(tasks=names, **self.settings(language, length, number))
+                Run(tasks=self.names(length), **self.settings(language, length))
             for name in self.studies:
                 Run(**self._study(name, language))
 
@@ -178,7 +172,7 @@ class Plan:
                 raise ParameterError("the parameter name", name, nearest(name, known))
         return cls(**settings)
 
-    def settings(self, language: str, length: int, samples: int | None = None) -> dict[str, Any]:
+    def settings(self, language: str, length: int) -> dict[str, Any]:
         """Return the arguments of a run in one language at one length, without its tasks."""
         return {
             "model": self.model,
@@ -186,7 +180,7 @@ class Plan:
             "engine_options": dict(self.engine_options),
             "language": language,
             "length": length,
-            "num_samples": self.lengths[length] if samples is None else samples,
+            "num_samples": self.lengths[length],
             "seed": self.seed,
             "output": self.output,
         }
@@ -195,13 +189,6 @@ class Plan:
         """Return the tasks that are asked at a length, if they fit it."""
         left_out = tasks.names(self.left_out[length]) if length in self.left_out else []
         return [name for name in tasks.names(self.tasks) if name not in left_out]
-
-    def numbers(self, length: int) -> dict[int, list[str]]:
-        """Return, for each number of samples, the tasks of which so many are asked at a length."""
-        fewer, by_number = self.fewer.get(length, {}), dict[int, list[str]]()
-        for name in self.names(length):
-            by_number.setdefault(fewer.get(name, self.lengths[length]), []).append(name)
-        return by_number
 
     def _study(self, name: str, language: str) -> dict[str, Any]:
         study = self.studies[name]
@@ -225,28 +212,22 @@ class Plan:
         """One engine for all runs: its weights are loaded once."""
         return models.load(self.model, self.engine, **self.engine_options)
 
-    def fitting(self, language: str, length: int) -> Iterator[Run]:
-        """Yield the runs of all tasks that fit this length, one for each number of samples."""
-        for number, names in self.numbers(length).items():
-            fitting = []
-            for name in names:
-                try:
-                    _ = self.run(name, language, length).cells
-                except ParameterError as error:
-                    if error.parameter != "length":
-                        raise
-                    continue
-                fitting.append(name)
-            if fitting:
-                yield self.run(fitting, language, length, number)
+    def fitting(self, language: str, length: int) -> Run | None:
+        """Return the run of all tasks that fit this length; None where none does."""
+        fitting = []
+        for name in self.names(length):
+            try:
+                _ = self.run(name, language, length).cells
+            except ParameterError as error:
+                if error.parameter != "length":
+                    raise
+                continue
+            fitting.append(name)
+        return self.run(fitting, language, length) if fitting else None
 
-    def run(
-        self, names: str | Sequence[str], language: str, length: int, samples: int | None = None
-    ) -> Run:
+    def run(self, names: str | Sequence[str], language: str, length: int) -> Run:
         """Return the run of some tasks in one language at one length."""
-        return Run(
-            tasks=names, **self.settings(language, length, samples), loaded=self.loaded_engine
-        )
+        return Run(tasks=names, **self.settings(language, length), loaded=self.loaded_engine)
 
 
 def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
@@ -273,7 +254,7 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
         run
         for length in sorted(plan.lengths)
         for language in plan.languages
-        for run in plan.fitting(language, length)
+        if (run := plan.fitting(language, length)) is not None
     ]
     if not main:
         raise ParameterError("lengths", dict(plan.lengths), "long enough for at least one task")
@@ -313,12 +294,6 @@ def tabulate(
     from rulerlib import analysis
 
     scores = analysis.scores(pair for run in main for pair in run.predictions())
-    # A task of which fewer samples are asked has a run of its own; its place is that of the plan.
-    places = {name: place for place, name in enumerate(tasks.names(plan.tasks))}
-    scores = scores.sort_values(
-        ["length", "language", "task"], kind="stable", ignore_index=True,
-        key=lambda column: column.map(places) if column.name == "task" else column,
-    )  # fmt: skip
     accuracy = analysis.accuracy(scores)
     cells = dict(list(analysis.of_measure(scores).groupby(list(analysis.BY), sort=False)))
     keys = list(accuracy[list(analysis.BY)].itertuples(index=False, name=None))
@@ -567,7 +542,7 @@ class Tables:
             # Version 0.1.0 asked at one length.
             study.setdefault("lengths", [study.pop("length", None)])
         # JSON has only texts for names.
-        for name in {"lengths", "left_out", "fewer"} & {*settings}:
+        for name in {"lengths", "left_out"} & {*settings}:
             settings[name] = {int(length): given for length, given in settings[name].items()}
         return Plan(**settings)
 

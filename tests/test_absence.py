@@ -25,7 +25,7 @@ NIAH = [name for name, task in TASKS.items() if task.family.name == "niah"]
 # The reader knows the wording of the prompts, and nothing of how they are made.
 QUESTION = {
     "da": re.compile(
-        r"\nHvad er (?:det|alle de) særlige magiske \S+ for (.+), som er nævnt i teksten\?"
+        r"\nHv\w+(?: er det)? særlige magiske \S+ for (.+?),? (?:som er nævnt|nævnes) i teksten\?"
         r" Hvis tal(?:let|lene) ikke er nævnt i teksten, er svaret: findes ikke\.$"
     ),
     "en": re.compile(

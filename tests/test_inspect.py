@@ -38,6 +38,10 @@ from rulerlib.store.questions import write
 
 pytest.importorskip("inspect_ai", reason="needs the extra 'inspect'")
 
+from inspect_ai._util.registry import registry_info
+
+from rulerlib.export._inspect_registry import TASKS
+
 
 def inspect_eval(
     folder: Path, *words: str, cwd: Path | None = None
@@ -152,10 +156,6 @@ SAME = {"length": 800, "num_samples": 6, "queries_per_context": 2, "tokenizer": 
 
 
 def test_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_path):
-    from inspect_ai._util.registry import registry_info
-
-    from rulerlib.export._inspect_registry import TASKS
-
     # `rulerlib/ruler`, or `ruler` where inspect_ai looks into a checkout for who installed us.
     named = registry_info(TASKS["ruler"]).name
     log = evaluated(tmp_path, run, named, task="niah_multikey_2,qa_1", **SAME)
@@ -235,10 +235,6 @@ def test_a_mistake_is_one_sentence_of_ours(tmp_path):
 
 
 def test_every_family_is_a_task_with_its_knobs_as_parameters():
-    from inspect_ai._util.registry import registry_info
-
-    from rulerlib.export._inspect_registry import TASKS
-
     assert {*TASKS} == {*tasks.FAMILIES, "ruler"}
     for name, function in TASKS.items():
         about = registry_info(function)

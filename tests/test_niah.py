@@ -65,7 +65,7 @@ NEEDLE = {
 }
 QUESTION = {
     "da": re.compile(
-        r"\nHvad er (?:det|alle de) særlige magiske \S+ for (.+), som er nævnt i teksten\?$"
+        r"\nHv\w+(?: er det)? særlige magiske \S+ for (.+?),? (?:som er nævnt|nævnes) i teksten\?$"
     ),
     "en": re.compile(r"\nWhat (?:is|are all) the special magic \w+ for (.+) given in the text\?$"),
 }

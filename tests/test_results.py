@@ -64,14 +64,16 @@ def test_the_tables_are_of_the_settings_that_are_committed(committed):
 def test_the_tables_of_a_real_model_follow_from_its_committed_answers(folder):
     answered = submit.read(folder)
     tables = Tables(ROOT / "book" / "results" / folder.name.partition("+")[0])
-    again = analysis.accuracy(answered.table())
+    again = answered.table()
+    # Tables in further languages are of needles alone, and stand apart.
+    again = analysis.accuracy(again[again["language"].isin(tables.plan.languages)])
     columns = ["language", "task", "length", "n", "mean", "low", "high", "recall"]
     pd.testing.assert_frame_equal(
         again[columns].round(results.DECIMALS), tables.accuracy[columns], check_dtype=False
     )
     said = {cell.key: results.digest([one.pred for one in cell.answers]) for cell in answered.cells}
     cells = tables.accuracy[["language", "task", "length"]].itertuples(index=False, name=None)
-    assert said == dict(zip(cells, tables.accuracy["answers"], strict=True))
+    assert dict(zip(cells, tables.accuracy["answers"], strict=True)).items() <= said.items()
 
 
 def test_two_small_models_fail_at_the_frontier_as_its_page_and_notebooks_say():
@@ -280,15 +282,12 @@ def test_a_second_time_asks_nothing_and_gives_the_same_bytes(small, monkeypatch)
 def test_a_task_that_does_not_fit_is_left_out_at_that_length(small):
     plan, _ = small
     short = Plan(model=plan.model, tasks=["niah_single_1", "cwe"], lengths={512: 2})
-    assert [run.tasks for run in short.fitting("da", 512)] == [("niah_single_1",)]
+    assert short.fitting("da", 512).tasks == ("niah_single_1",)
     without = replace(short, lengths={512: 2, 600: 2}, left_out={600: ["niah_single_1"]})
     assert without.names(512) == ["niah_single_1", "cwe"]
     assert without.names(600) == ["cwe"]
-    fewer = replace(without, fewer={600: {"cwe": 1}})
-    assert fewer.numbers(600) == {1: ["cwe"]}
-    assert fewer.numbers(512) == {2: ["niah_single_1", "cwe"]}
     none = Plan(model=plan.model, tasks="cwe", lengths={64: 2})
-    assert list(none.fitting("da", 64)) == []
+    assert none.fitting("da", 64) is None
     with pytest.raises(ParameterError, match="long enough"):
         results.make(none, "nowhere", quiet=True)
 
@@ -298,7 +297,6 @@ BAD = [
     ("lengths: {512: 0}", "num_samples is 0"),
     ("lengths: 512", "a number of samples for each length"),
     ("tasks: nope", "'nope'"),
-    ("fewer: {512: {cwe: 1}}", "numbers of samples for some lengths"),
     ("left_out: {512: [vt]}", "names of tasks for some lengths"),
     ("{lengths: {512: 1}, left_out: {512: [nope]}}", "'nope'"),
     ("languages: [xx]", "language is 'xx'"),

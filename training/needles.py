@@ -4,7 +4,7 @@ One example is one context with several questions. In the plain form::
 
     <s>Nogle særlige magiske tal er gemt i den følgende tekst. ... bagefter.
     (haystack with needles)
-    Hvad er alle de særlige ... for lav-dør og ny-bus, som er nævnt i teksten? De særlige
+    Hvilke særlige ... for lav-dør og ny-bus nævnes i teksten? De særlige
     ... er lav-dør: 4821093, ny-bus: 7710254.</s>
     Hvad er det særlige ... for rød-sko, ...? Det særlige ... er 1300482.</s>
 

@@ -34,6 +34,7 @@ from rulerlib.submit.folder import (
     read,
 )
 from rulerlib.tasks import RULER
+from rulerlib.wording import listed
 
 LEAST = 20
 """Samples of each cell that a table of models needs at least."""
@@ -130,9 +131,8 @@ def _missing_cells(submission: Submission, least: int) -> Iterator[str]:
     ruler = [key for key in sizes if key[1] in RULER] or [*sizes]
     languages, _, lengths = (dict.fromkeys(names) for names in zip(*ruler, strict=True))
     for language, length in itertools.product(languages, lengths):
-        for task in RULER:
-            if (language, task, length) not in sizes:
-                yield f"{language}, {task}, {length} is missing: a table needs all 13 tasks."
+        if missing := [task for task in RULER if (language, task, length) not in sizes]:
+            yield f"{language}, {length}: a table needs all 13 tasks; missing: {listed(missing)}."
         here = [size for key, size in sizes.items() if key[::2] == (language, length)] or [least]
         if min(here) < max(least, *here):
             span = f"{min(here)} to {max(here)}" if min(here) < max(here) else str(min(here))

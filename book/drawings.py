@@ -233,7 +233,7 @@ def sgc_rss() -> Drawing:
     drawing = Drawing(
         "sgc_rss", 330, "The semantic store, sgc_rss",
         "Left, teaching: a sentence that can be read as a relation between two names becomes an"
-        " edge of the graph; another one is a parked text. Right, recall: Where does"
+        " edge of the graph; another one is a text and no more. Right, recall: Where does"
         " Halwen's teacher live? is followed from Halwen over the relation teacher to Corwin, and"
         " over the relation home to Ely. Other edges are left aside.",
     )  # fmt: skip
@@ -248,7 +248,7 @@ def sgc_rss() -> Drawing:
     drawing.box(10, 194, 220, 40, "Halwen – teacher → Corwin")
     drawing.arrow((100, 236), (100, 276))
     drawing.box(40, 278, 120, 34, "an edge", accent="three")
-    drawing.box(195, 278, 130, 34, "a parked text")
+    drawing.box(195, 278, 130, 34, "a text")
     drawing.line((348, 20), (348, 320), dashed=True)
     drawing.text(535, 16, "*recall", 14)
     drawing.box(385, 36, 300, 40, "“Where does Halwen's teacher live?”", accent="two")

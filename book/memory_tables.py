@@ -8,7 +8,7 @@ Raw runs stay where runs are written. These commands resume, and the last one ma
 
 The reference reader has a folder of runs and of tables of its own::
 
-    rulerlib memory --language da,en --sizes 50 --model reference --engine reference \\
+    rulerlib memory --language da,en --sizes 50,200 --model reference --engine reference \\
         --engine-option tokenizer=lille --root runs/reference
     python -m book.memory_tables runs/reference book/results/memory/reference
 
@@ -27,9 +27,9 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rulerlib
 from book.tables import ABOUT, DECIMALS, Tables
@@ -43,6 +43,12 @@ TABLES = ("scores", "kinds", "floors", "stores", "fates", "compared", "ways", "c
 
 # What stands beside the answers of each run.
 SETTINGS = "*.settings.json"
+
+SATURATED, GAIN = 0.6, 0.08
+"""The two targets: how much may be answered without a memory, and how much more with one."""
+
+NO_MEMORY = ("core", "span_short")
+"""The presets that see nothing of what was taught."""
 
 WHOLE = ("n", "left_out")
 """Columns of counts, some of which may be missing."""
@@ -67,7 +73,9 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
     from rulerlib.analysis import memory, memory_pairs, memory_rows
 
     matrix = rows[rows["knobs"] == ""]
-    by = memory_rows.BY
+    # Larger sets begin with the smaller ones, which only the scores and differences show again.
+    most = matrix.groupby(["model", "language", "suite"])["size"].transform("max")
+    largest, by = matrix[matrix["size"] == most], memory_rows.BY
     told = {
         "rulerlib": rulerlib.__version__,
         "python": platform.python_version(),
@@ -80,12 +88,12 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
     }
     return {
         "scores": memory.table(matrix, by),
-        "kinds": memory.table(matrix[matrix["suite"] == "dialogue"], [*by, "kind"]),
+        "kinds": memory.table(largest[largest["suite"] == "dialogue"], [*by, "kind"]),
         "floors": memory_pairs.floors(matrix, by),
-        "stores": memory.store_table(matrix, by),
-        "fates": memory.fates(matrix, by),
+        "stores": memory.store_table(largest, by),
+        "fates": memory.fates(largest, by),
         "compared": memory_pairs.compared(matrix, by=by),
-        "ways": memory.routes(matrix, by),
+        "ways": memory.routes(largest, by),
         "capacity": memory.capacity(rows),
         ABOUT: pd.DataFrame(told.items(), columns=["name", "value"]),
     }
@@ -111,6 +119,19 @@ def make(root: str | Path, folder: str | Path) -> Path:
     return folder
 
 
+def _target(
+    row: Mapping[Any, Any], target: str, values: Sequence[float], level: float, sign: int
+) -> dict[str, Any]:
+    """Return a row on a target: above a level where the sign is 1, below it where it is -1."""
+    _, low, high = values
+    worst, best = (low, high) if sign > 0 else (high, low)
+    verdict = "reached" if sign * (worst - level) >= 0 else "cannot be told yet"
+    verdict = "missed" if sign * (best - level) < 0 else verdict
+    named = {name: row[name] for name in ("language", "suite", "size", "preset", "n")}
+    measured = dict(zip(("value", "low", "high"), values, strict=True))
+    return {**named, "target": target, **measured, "verdict": verdict}
+
+
 class MemoryTables(Tables):
     """The committed tables, by name: ``tables.scores``, ``tables.capacity``, ..."""
 
@@ -125,6 +146,40 @@ class MemoryTables(Tables):
         table = super()._read(name)
         # Some presets are not compared, and a count that is missing would make others fractions.
         return table.astype({column: "Int64" for column in table.columns if column in WHOLE})
+
+    def largest(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield the parts of a table, as `parts` does, of the largest set of each suite."""
+        table = getattr(self, name)
+        sizes = dict(table.groupby("suite")["size"].max()) if len(table) else {}
+        for title, part in self.parts(name, *by):
+            part = part[part["size"] == part["suite"].map(sizes)]
+            if len(part):
+                yield title, part
+
+    def targets(self) -> pd.DataFrame:
+        """Return whether both targets are reached, a row for each system and language.
+
+        Without a memory, less than `SATURATED` of ``episodic`` is answered to the letter; with
+        one, `GAIN` more of ``episodic_multi`` than without, normalized, question by question. A
+        target is reached or missed where the whole 95 % interval says so.
+        """
+        import pandas as pd
+
+        scores, differences = self.scores, self.compared
+        if scores.empty:
+            return scores
+        lines = []
+        for row in scores[scores["suite"] == "episodic"].to_dict("records"):
+            if row["preset"] in NO_MEMORY:
+                values = [row[f"em_raw{end}"] for end in ("", " low", " high")]
+                lines.append(_target(row, f"em_raw below {SATURATED:.0%}", values, SATURATED, -1))
+        several = differences[differences["suite"] == "episodic_multi"]
+        for row in several[several["difference"].notna()].to_dict("records"):
+            values = [row[name] for name in ("difference", "low", "high")]
+            lines.append(_target(row, f"+{GAIN:.0%} of em_norm", values, GAIN, 1))
+        table = pd.DataFrame(lines)
+        most = table.groupby(["language", "suite"])["size"].transform("max")
+        return table[table["size"] == most].reset_index(drop=True)
 
     def told(self, name: str) -> str:
         """Return what ``about`` says under a name; nothing where no tables are committed."""

@@ -48,6 +48,8 @@ def outside(parameter: str, name: str, what: str) -> Any:
     """
     require(_NAME.fullmatch(name), parameter, name, f"{what}, as package.module:NAME")
     module, _, attribute = name.partition(":")
+    # An installed command does not look in the folder where it is started.
+    sys.path += [os.getcwd()] * (os.getcwd() not in sys.path)
     try:
         imported = importlib.import_module(module)
     except Exception as error:

@@ -17,7 +17,7 @@ FREE = {"format": {"system_prompt": None, "chat": True}, "tokens_to_generate": 3
 SKILL = {
     "core": (0, 0), "span_short": (0, 0), "longctx": (0.6, 0.7), "rag": (0.8, 0.7),
     "memory/hei_nw": (0.5, 0.7), "memory/sgc_rss": (0.6, 0.7), "memory/smpd": (0.4, 0.7),
-    "oracle": (1, 0.9),
+    "memory/all": (0.9, 0.7), "oracle": (1, 0.9),
 }  # fmt: skip
 
 
@@ -35,10 +35,11 @@ def row(suite, preset, index, rng, *, size=50, seed=7, probes=1, taught=20, lang
         "profile": "default", "size": size, "seed": seed,
         "episode": f"{suite}-{index // probes}", "probe": index % probes, "index": index,
         "kind": "who", "question": f"Who was it, {index}?", "answer": "NA" if right else "None",
-        "gold": "NA", "em": int(right), "em_raw": int(right and rng.random() < 0.9),
+        "gold": "NA", "em_raw": int(right and rng.random() < 0.9),
         "em_norm": int(right), "f1": 1.0 if right else 0.25, "pred_len": 1, "gold_len": 1,
-        "overlong": int(rng.random() < 0.2), "format_violation": 0, "answerable": int(able),
-        "refused": 0, "needed": 1 if able else 0, "taught": taught, "recalled": 5,
+        "overlong": int(rng.random() < 0.2), "format_violation": 0,
+        "part_match": int(right), "too_long": 0, "cut_off": int(index % 4 == 0),
+        "answerable": int(able), "refused": 0, "needed": int(able), "taught": taught, "recalled": 5,
         "recall_at_1": share, "recall_at_5": share, "recall_at_10": share, "rr": share,
         "in_prompt": int(found and able), "disagree": 0 if ranked else "", "leaked": 0,
         "constant": int(index % 20 == 0),

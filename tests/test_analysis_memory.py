@@ -140,7 +140,7 @@ def test_means_are_those_of_the_file_and_intervals_know_the_episodes(rows, quest
         own = of(questions, suite=found["suite"], preset=found["preset"], size=found["size"])
         assert found["n"] == len(own)
         assert found["episodes"] == len({each["episode"] for each in own}) == len(own) // 3
-        for name in ("em_norm", "em_raw", "f1", "overlong", "format_violation", "refused"):
+        for name in (*memory.MEASURES, *memory.DIAGNOSTICS):
             assert found[name] == pytest.approx(sum(float(each[name]) for each in own) / len(own))
         assert found["em_raw"] <= found["em_norm"]
         for name in memory.MEASURES:

@@ -260,6 +260,7 @@ def test_a_memory_is_named_on_the_command_line(tmp_path):
              "--seeds", "7", "--language", "en", "--model", "reference", "--engine", "reference",
              "--engine-option", "tokenizer=lille", "--set", "k=3"]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *sys.path)))}
+    environment["PYTHONSAFEPATH"] = "1"  # as an installed command has it
     done = subprocess.run(
         [sys.executable, "-m", "rulerlib.memory.bench", *words],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,

@@ -13,7 +13,7 @@ from rulerlib.memory.presets import ASKED, load
 from rulerlib.prompts import Decoding
 from rulerlib.store.cell import Cell, safe_name
 
-MEMORIES = ["memory/hei_nw", "memory/sgc_rss", "memory/smpd"]
+MEMORIES = [name for name in presets.NAMES if name.startswith("memory/")]
 RULE = "Answer with the exact shortest span from the prompt. No explanations."
 yaml = pytest.importorskip("yaml")
 

@@ -94,7 +94,7 @@ def test_ways_without_number(fresh) -> None:
     assert work.calls < 100_000
 
 
-def test_what_cannot_be_read_is_parked(fresh) -> None:
+def test_what_cannot_be_read_is_a_text(fresh) -> None:
     """Its words find it, and it is no edge."""
     graph, odd = fresh(), "York, they say, was taught by Ely."
     teach(graph, "Ada teaches Bo.", odd)

@@ -30,8 +30,9 @@ MEASURES = ("em_norm", "em_raw", "f1")
 """The scores of an answer: exact but for case, punctuation and articles; to the letter; by words.
 """
 
-DIAGNOSTICS = ("overlong", "format_violation", "refused")
-"""What can be said of the form of an answer."""
+DIAGNOSTICS = "part_match", "too_long", "cut_off", "overlong", "format_violation", "refused"
+"""What can be said of an answer beside its scores: the gold stands in it; no gold has room in it;
+it was cut off where its room ends; it is longer than the gold, no bare answer, or a refusal."""
 
 RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
 """The share of the needed facts among the first texts that were recalled."""

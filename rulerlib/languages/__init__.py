@@ -336,11 +336,13 @@ def _needed_by(section: str, file: str) -> str:
     return f", which {NEEDED_BY[section]} need: translate that of rulerlib/languages/en/{file}"
 
 
-def available(*sections: str) -> list[str]:
+@functools.cache
+def available(*sections: str) -> tuple[str, ...]:
     """Return the codes of the languages in the package that have the files of some sections."""
     files = FILE, *(f"{section}.toml" for section in sections)
     packs = [path.parent for path in _HERE.glob(f"*/{FILE}")]
-    return sorted(pack.name for pack in packs if all((pack / file).exists() for file in files))
+    full = (pack.name for pack in packs if all((pack / file).exists() for file in files))
+    return tuple(sorted(full))
 
 
 def load(code: str, parameter: str = "language") -> Language:

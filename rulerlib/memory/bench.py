@@ -147,7 +147,9 @@ def _ask_and_measure(job: Work, model: Model, progress: Progress) -> None:
 
 def _check_oracle(job: Work, stopped: dict[Work, str]) -> None:
     """Note where a finished memory is above its oracle by more than chance allows."""
-    oracle = replace(job, preset=presets.load("oracle", job.preset.changes_of_asking))
+    # An oracle that is asked in the same way.
+    put = {name: getattr(job.preset, name) for name in presets.ASKED}
+    oracle = replace(job, preset=presets.load("oracle", put))
     both_done = job.file(METRICS).exists() and oracle.file(METRICS).exists()
     if job.preset.stores and both_done:
         try:

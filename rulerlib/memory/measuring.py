@@ -43,13 +43,16 @@ KS = (1, 5, 10)
 
 COLUMNS = (
     "suite", "preset", "model", "language", "profile", "size", "seed", "episode", "probe", "index",
-    "kind", "question", "answer", "gold", "em", "em_raw", "em_norm", "f1", "pred_len", "gold_len",
-    "overlong", "format_violation", "answerable", "refused", "needed", "taught", "recalled",
-    *(f"recall_at_{k}" for k in KS), "rr", "in_prompt", "disagree", "stale", "leaked", "constant",
-    "chance",
-    "latency_ms", "prompt_tokens", "cut", "valid", "success", "steps_over",
+    "kind", "question", "answer", "gold", "em_raw", "em_norm", "f1", "part_match", "pred_len",
+    "gold_len", "overlong", "format_violation", "too_long", "cut_off", "answerable", "refused",
+    "needed", "taught", "recalled", *(f"recall_at_{k}" for k in KS), "rr", "in_prompt", "disagree",
+    "stale", "leaked", "constant", "chance", "latency_ms", "prompt_tokens", "cut", "valid",
+    "success", "steps_over",
 )  # fmt: skip
 """The columns of ``metrics.csv``; what does not apply to a question is empty there."""
+
+FAULTS = ("overlong", "format_violation", "too_long", "cut_off")
+"""What is counted beside the scores: faults of form, golds without room, answers cut off."""
 
 UPDATED = ("corrected", "retracted", "update")
 """Questions about what was said in another way later; the last fact that they need decides."""
@@ -124,10 +127,9 @@ def summary(table: Sequence[Row]) -> dict[str, Any]:
     """Return the means over all questions, and how many answers have a fault of form."""
     n = len(table)
     means = {
-        name: round(sum(row[name] for row in table) / n, 6)
-        for name in ("em", "em_raw", "em_norm", "f1")
+        name: round(sum(row[name] for row in table) / n, 6) for name in ("em_raw", "em_norm", "f1")
     }
-    faults = {name: sum(row[name] for row in table) for name in ("overlong", "format_violation")}
+    faults = {name: sum(row[name] for row in table) for name in FAULTS}
     return {**means, "n": n, "diagnostics": faults}
 
 
@@ -178,7 +180,7 @@ def check_below(name: str, oracle: Iterable[Row], table: Iterable[Row]) -> None:
     count = 0
     for best, row in zip(oracle, table, strict=True):
         if not row["made"]:
-            differences[row["episode"]] += row["em"] - best["em"]
+            differences[row["episode"]] += row["em_norm"] - best["em_norm"]
             count += 1
     better = sum(difference > 0 for difference in differences.values())
     differ = sum(difference != 0 for difference in differences.values())
@@ -211,7 +213,7 @@ def rows(job: Work) -> Iterator[dict[str, Any]]:
     golds = Counter(gold for probe in probes for gold in {*probe.golds})
     # The answer that is right most often, of several the first by letter.
     usual = min(golds, key=lambda text: (-golds[text], text))
-    given = answers.read_predictions(job.answers_path)
+    given, tokens = answers.read_predictions(job.answers_path), job.reader().tokenizer
     about = job.file(work.TELEMETRY)
     took = samples.read_object(about).get("microseconds", ()) if about.exists() else ()
     for index, (episode, place, probe) in enumerate(job.questions()):
@@ -229,6 +231,9 @@ def rows(job: Work) -> Iterator[dict[str, Any]]:
             "kind": probe.kind,
             "question": probe.text,
             "answer": prediction.pred,
+            # No gold has room in the answer, and whether it was cut off where its room ends.
+            "too_long": min(map(tokens.count, {*probe.golds})) > job.preset.max_new_tokens,
+            "cut_off": not prediction.others.get("finished", True),
             "gold": probe.golds[0],
             "answerable": bool(probe.needs),
             "needed": len(probe.needs),
@@ -247,11 +252,11 @@ def _scored(pred: str, episode: Episode, probe: Probe, language: Language) -> di
     values = MEMORY.score(pred, probe.golds, language=language.code)
     shape = MEMORY.diagnose(pred, probe.golds, language.code)
     return {
-        # Which of both counts as the score was once a choice.
-        "em": int(values["em_norm"]),
         "em_raw": int(values["em_raw"]),
         "em_norm": int(values["em_norm"]),
         "f1": values["f1_words"],
+        # The gold stands somewhere in the answer.
+        "part_match": int(values["part_match"] == 1),
         **{name: shape[name] for name in ("pred_len", "gold_len", "overlong")},
         "format_violation": bool(shape["format_violation"]),
         "refused": refused(pred, language),

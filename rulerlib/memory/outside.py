@@ -108,13 +108,11 @@ class OutsideMemory(System):
             what = f"{function.__name__} failed ({reason})"
             raise DataError(f"{self._name}: {what}.") from error
 
-    def teach(self, episode: str, texts: Sequence[Text]) -> None:
-        """See `System`; it writes what it likes, and nobody takes that back."""
-        self.learn(episode, texts)
-
     def learn(self, episode: str, texts: Sequence[Text]) -> None:
-        """See `System`."""
+        """See `System`; it writes what it likes, and nobody takes that back."""
         self._called(self._memory(episode).teach, list(texts))
+
+    teach = learn
 
     def search(self, episode: str, question: str) -> list[Recalled]:
         """See `System`."""

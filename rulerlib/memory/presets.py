@@ -45,9 +45,12 @@ PRESETS = Path(__file__).parent / "presets"
 
 NAMES = (
     "core", "longctx", "rag", "span_short", "memory/hei_nw", "memory/sgc_rss", "memory/smpd",
-    "oracle",
+    "memory/all", "oracle",
 )  # fmt: skip
 """The presets that come with the project, in the order in which tables show them."""
+
+WORKED = ("rag_worked", "oracle_worked")
+"""Two more, for models that begin with a sentence: two worked examples, and room for one."""
 
 IN_CONTEXT = ("none", "all", "needed")
 """What stands in a prompt where there is no memory system: no fact, all, or those that are needed.
@@ -58,6 +61,7 @@ SYSTEMS = {
     "hei_nw": ("episodic_index", "EpisodicIndex"),
     "sgc_rss": ("relation_graph", "RelationGraph"),
     "smpd": ("place_map", "PlaceMap"),
+    "together": ("together", "Together"),
 }
 """The module and the class of each memory system; beside it stands the class ``Settings``."""
 
@@ -302,7 +306,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         path = paths.named("preset", name, "the name of a preset, or a file in .yaml")
     else:
         outside = doors.is_outside(name)
-        path = PRESETS / f"{'rag' if outside else one_of('preset', name, NAMES)}.yaml"
+        path = PRESETS / f"{'rag' if outside else one_of('preset', name, (*NAMES, *WORKED))}.yaml"
     values = settings_file(path, "a list of settings", "Reading a preset")
     if doors.is_outside(name):
         values |= {"system": name, "settings": {}}
@@ -315,7 +319,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         preset = Preset(name, **values)
     except ParameterError as error:
         raise ParameterError(error.parameter, error.value, f"{error.allowed}, in {path}") from error
-    if name not in NAMES:
+    if name not in (*NAMES, *WORKED):
         # What it says, and of a memory of somebody else the code too.
         what = json.dumps({**values, **_source(preset.system)}, sort_keys=True, default=str)
         digest = hashlib.sha256(what.encode()).hexdigest()

@@ -2,12 +2,11 @@
 
 A sentence is read by the wording of its language (`rulerlib.tasks.sentences`) and becomes an edge:
 who teaches whom, who was in which town on which day, which place lies north of another one. What is
-told again gives support to its edge. What cannot be read is parked as a text that only its words
-lead to.
+told again gives support to its edge.
 
 A question is read likewise, and followed through the graph relation by relation. Where two facts
-disagree, the rule decides that the question states. A question that cannot be read recalls what
-lies around its names.
+disagree, the rule decides that the question states. For a question that cannot be followed to its
+end, texts are found by their words, whether they were read or not.
 
 >>> import tempfile
 >>> from rulerlib.languages import load
@@ -20,9 +19,6 @@ lies around its names.
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,21 +29,10 @@ from rulerlib.languages import Language
 from rulerlib.memory.relations import VISIT, Edge, Graph, edge_of
 from rulerlib.memory.search import WordSearch
 from rulerlib.memory.system import Recalled, System, SystemSettings, Text
-from rulerlib.tasks.sentences import Reader, ReadQuestion, reader
+from rulerlib.tasks.sentences import ReadQuestion, reader
 
-# The most relations that a question is followed over, trails of a search, and names of a question.
-_HOPS, _TRAILS, _NAMES = 4, 1_000, 100
-
-# How often activation spreads, from how many names each time, over how many edges of each.
-_ROUNDS, _FRONT, _EDGES = 2, 30, 100
-
-# The characters of a question that cannot be read in which names are looked for, and their words.
-_LONGEST, _NAME_WORDS = 2_000, 3
-
-# What a question names that may be in the graph.
-_NAMED = ("who", "where", "start", "goal")
-
-_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*'?")
+# The most relations that a question is followed over, and trails of a search.
+_HOPS, _TRAILS = 4, 1_000
 
 
 @dataclass(frozen=True)
@@ -88,40 +73,36 @@ class RelationGraph(System):
 
     def learn(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`."""
-        graph, parked = self.held(episode), list[tuple[int, Text]]()
+        graph, kept = self.held(episode), list[tuple[int, Text]]()
         for text in texts:
             fact, told = self.store.add(episode, text), edge_of(self._reader.fact(text))
-            if told is None:
-                parked.append((fact, text))
-            else:
+            kept.append((fact, text))
+            if told is not None:
                 graph.insert(fact, told)
-        self._words.add(episode, parked)
+        self._words.add(episode, kept)
         self.store.note(episode, graph.data())
 
     # ------------------------------------------------------------ recalling
 
     def search(self, episode: str, question: str) -> list[Recalled]:
-        """See `System`; the facts on the way to an answer come in the order of reasoning."""
+        """See `System`; the facts on the way to an answer come in the order of reasoning.
+
+        Of a question that was followed to its end the first has a score of 1, of others less.
+        """
         graph, query = self.held(episode), self._reader.question(question)
         facts, complete, names = list[int](), False, list[str]()
         if query and query.kind == "path":
             facts, complete, names = self._follow(graph, query)
         elif query:
-            facts = self._events(graph, query)
-            complete = bool(facts)
-            names = [query.values[part] for part in _NAMED if part in query.values]
+            complete = bool(facts := self._events(graph, query))
         if not complete:
-            spread = self._spread(graph, names or _names(question, self._reader))
-            # Parked texts about what the search came to, then what else lies around it.
+            # What tells of the names that the search came to is near the answer.
             cue = f"{question} {' '.join(names)}"
-            parked = [hit.id for hit in self._words.search(episode, cue, self.settings.k)]
-            facts += [
-                fact for pair in itertools.zip_longest(spread, parked) for fact in pair if fact
-            ]
+            facts += [hit.id for hit in self._words.search(episode, cue, self.settings.k)]
         kept = self.store.of(list(dict.fromkeys(facts))[: self.settings.k])
         return [
             Recalled(str(text), self._numbers(graph, text), 1 / place)
-            for place, text in enumerate(kept, 1)
+            for place, text in enumerate(kept, 1 if complete else 2)
         ]
 
     def _numbers(self, graph: Graph, text: Text) -> tuple[int, ...]:
@@ -176,48 +157,3 @@ class RelationGraph(System):
             and all(getattr(edge, end) == name for end, name in ends.items())
         ]  # fmt: skip
         return sorted(facts)[: self.settings.k]
-
-    def _spread(self, graph: Graph, names: Sequence[str]) -> list[int]:
-        """Return the facts of the edges around some names, those between most active ones first."""
-        starts = [name for name in dict.fromkeys(names) if name in graph.places][:_NAMES]
-        active, front = dict.fromkeys(starts, 1.0), dict.fromkeys(starts, 1.0)
-        edges = {
-            id(edge): edge
-            for name in starts
-            for edge in graph.around.get(name, ())
-            if edge.subject in active and edge.object in active
-        }
-        for _ in range(_ROUNDS):
-            gained: defaultdict[str, float] = defaultdict(float)
-            strongest = sorted(front.items(), key=lambda item: (-item[1], graph.places[item[0]]))
-            for name, strength in strongest[:_FRONT]:
-                around = sorted(graph.around.get(name, ()), key=lambda edge: -len(edge.told))
-                for edge in around[:_EDGES]:
-                    edges[id(edge)] = edge
-                    # Who has many neighbours gives each of them little.
-                    other = edge.object if name == edge.subject else edge.subject
-                    gained[other] += strength / 2 / min(len(around), _EDGES)
-            front = {name: strength for name, strength in gained.items() if name not in active}
-            for name, strength in gained.items():
-                active[name] = active.get(name, 0) + strength
-        order = {id(edge): place for place, edge in enumerate(graph.edges)}
-        best = sorted(
-            edges.values(),
-            key=lambda edge: (
-                -active.get(edge.subject, 0) - active.get(edge.object, 0), -len(edge.told),
-                order[id(edge)],
-            ),
-        )  # fmt: skip
-        return [edge.fact for edge in best[: self.settings.k]]
-
-
-def _names(question: str, read: Reader) -> list[str]:
-    """Return all that may be a name in a question: up to three words, without a genitive too."""
-    words = _WORD.findall(question[:_LONGEST].replace("’", "'"))
-    names = [
-        " ".join(words[at : at + length])
-        for length in range(_NAME_WORDS, 0, -1)
-        for at in range(len(words) - length + 1)
-    ]
-    bare = [form for word in words for form in (word.rstrip("'"), read.bare(word)) if form]
-    return [*names, *bare]

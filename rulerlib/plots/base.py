@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, told apart by all readers, with a marker for each.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
-MARKERS = "os^Dv<>p"
+MARKERS = "os^Dv<>p*"
 DASHES = ["-", "--", ":", "-."]
 
 # So many lines differ in colour and share a panel.

@@ -76,6 +76,7 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
     # Larger sets begin with the smaller ones, which only the scores and differences show again.
     most = matrix.groupby(["model", "language", "suite"])["size"].transform("max")
     largest, by = matrix[matrix["size"] == most], memory_rows.BY
+    fates = memory.fates(largest, by)
     told = {
         "rulerlib": rulerlib.__version__,
         "python": platform.python_version(),
@@ -91,7 +92,7 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
         "kinds": memory.table(largest[largest["suite"] == "dialogue"], [*by, "kind"]),
         "floors": memory_pairs.floors(matrix, by),
         "stores": memory.store_table(largest, by),
-        "fates": memory.fates(largest, by),
+        "fates": fates[fates["count"] > 0].reset_index(drop=True),
         "compared": memory_pairs.compared(matrix, by=by),
         "ways": memory.routes(largest, by),
         "capacity": memory.capacity(rows),
@@ -128,7 +129,7 @@ def _target(
     verdict = "reached" if sign * (worst - level) >= 0 else "cannot be told yet"
     verdict = "missed" if sign * (best - level) < 0 else verdict
     named = {name: row[name] for name in ("language", "suite", "size", "preset", "n")}
-    measured = dict(zip(("value", "low", "high"), values, strict=True))
+    measured = dict(zip(("value", "value low", "value high"), values, strict=True))
     return {**named, "target": target, **measured, "verdict": verdict}
 
 

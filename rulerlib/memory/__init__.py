@@ -27,6 +27,7 @@ question. None of them sees an answer.
 `rulerlib.memory.episodic_index`  a gate that decides what is written, sparse keys
 `rulerlib.memory.relation_graph`  relations in a graph that is walked over several hops
 `rulerlib.memory.place_map`       a map learnt from walks, and the shortest way over it
+`rulerlib.memory.together`        a map, a graph and an index that are asked together
 `rulerlib.memory.outside`         a memory that somebody else wrote
 ================================  =================================================================
 

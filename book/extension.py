@@ -593,6 +593,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("missing-reference", find_target)
     app.connect("config-inited", prepare)
     app.connect("config-inited", theme.lay_out)
+    app.connect("html-page-context", theme.shorten, priority=400)
     app.connect("html-page-context", theme.dress, priority=600)
     app.connect("source-read", show_execution)
     app.connect("doctree-read", describe)

@@ -11,6 +11,7 @@ formula 1.2 MB of MathJax. Here a page gets what it shows:
 
 from __future__ import annotations
 
+import functools
 import html
 import os
 import re
@@ -19,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 from book import styles
 
@@ -146,6 +149,35 @@ def _write(path: Path, text: str) -> None:
     # An unchanged file keeps its time, or Sphinx would write all pages anew.
     if not path.exists() or path.read_text("utf-8") != text:
         path.write_text(text, "utf-8")
+
+
+def shorten(app: Sphinx, pagename: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Make the table of contents beside a page of titles from the start, since it shows no more."""
+    whole = context["toctree"]
+
+    def toctree(**options: Any) -> Any:
+        tocs, app.env.tocs = app.env.tocs, titles(app.env)
+        try:
+            return whole(**options)
+        finally:
+            app.env.tocs = tocs
+
+    context["toctree"] = toctree
+
+
+@functools.lru_cache(1)
+def titles(env: BuildEnvironment) -> dict[str, nodes.bullet_list]:
+    """Return the contents of all pages without their sections and what a module holds.
+
+    Sphinx copies the whole contents of every page for each page before it leaves these out.
+    """
+    shown = {page: contents.deepcopy() for page, contents in env.tocs.items()}
+    for item in (item for contents in shown.values() for item in contents if len(item) > 1):
+        if pages := [*item.findall(addnodes.toctree)]:
+            item[1][:] = pages
+        else:
+            item.pop(1)
+    return shown
 
 
 def dress(app: Sphinx, pagename: str, template: str, context: dict[str, Any], tree: Any) -> None:

@@ -227,6 +227,16 @@ def danish_book() -> Path:
     return shared("danish_book.txt")
 
 
+@pytest.fixture
+def five(tmp_path: Path) -> Path:
+    """A file of five samples."""
+    from helpers_store import FIVE, write_records
+
+    path = tmp_path / "validation.jsonl"
+    write_records(path, FIVE)
+    return path
+
+
 @pytest.fixture(scope="module")
 def browser():
     """A browser that can reach this machine and no other.

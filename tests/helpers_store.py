@@ -16,6 +16,8 @@ import pytest
 from rulerlib.samples import Record, Sample
 from rulerlib.store import answers, files, questions
 
+FIVE = [Sample(index=i, input=f"Blåbærgrød {i}\n", outputs=[str(i)]) for i in range(5)]
+
 STEPS = ("open", "os.truncate", "os.rename", "os.remove", "os.chmod", "os.mkdir", "sample")
 
 

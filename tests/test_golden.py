@@ -103,8 +103,12 @@ def prompts() -> Iterator[tuple[str, str]]:
     """What a model of each family of templates reads; those that say the date are left out."""
     backend = make_tokenizer("bytelevel").backend
     undated = {name: text for name, text in FAMILIES.items() if "strftime" not in text}
-    for (family, template), (way, put) in itertools.product(undated.items(), FORMATS.items()):
-        tokenizer = tokens.FastTokenizer(backend, family, SPECIAL, template)
+    # One tokenizer for each family, which counts the haystack once.
+    made_once = {
+        family: tokens.FastTokenizer(backend, family, SPECIAL, template)
+        for family, template in undated.items()
+    }
+    for (family, tokenizer), (way, put) in itertools.product(made_once.items(), FORMATS.items()):
         try:
             frame = put.frame(tokenizer)
             read = frame.prompt("A text.\n", " Answer: "), frame.messages("A text.\n", " Answer: ")

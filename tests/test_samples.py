@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from helpers_store import write_records
+from helpers_store import FIVE, write_records
 from helpers_tasks import ROLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -59,16 +59,6 @@ made_predictions = st.builds(
     truncation=st.integers(-1, 10**6),
     length=st.integers(-1, 10**7),
 )
-
-FIVE = [Sample(index=i, input=f"Blåbærgrød {i}\n", outputs=[str(i)]) for i in range(5)]
-
-
-@pytest.fixture
-def five(tmp_path):
-    """A file of five samples."""
-    path = tmp_path / "validation.jsonl"
-    write_records(path, FIVE)
-    return path
 
 
 @pytest.mark.hypothesis

@@ -9,13 +9,12 @@ import re
 import tempfile
 
 import pytest
-from helpers_store import write_records
+from helpers_store import FIVE, write_records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib.errors import ParameterError
 from rulerlib.prompts import Decoding, PromptFormat
-from rulerlib.samples import Sample
 from rulerlib.store import files
 from rulerlib.store.cell import LONGEST, Cell, safe_name
 
@@ -218,17 +217,6 @@ def test_what_cannot_be_part_of_a_name_is_refused(field, value, allowed):
     assert culprit in repr(value)
     assert str(error.value) == f"{field} is {culprit}, but must be {allowed}."
     assert error.value.parameter == field
-
-
-FIVE = [Sample(index=i, input=f"Blåbærgrød {i}\n", outputs=[str(i)]) for i in range(5)]
-
-
-@pytest.fixture
-def five(tmp_path):
-    """A file of five samples."""
-    path = tmp_path / "validation.jsonl"
-    write_records(path, FIVE)
-    return path
 
 
 def test_an_error_while_writing_leaves_the_old_file(five, monkeypatch):

@@ -71,10 +71,11 @@ def differing(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return for each model the settings in which its runs differ."""
     seen: dict[tuple[str, str, str], str] = {}
     differ: dict[str, list[str]] = {about["model"]: [] for about in runs}
-    names = dict.fromkeys(name for about in runs for name in settings(about))
-    for name, about in itertools.product(names, runs):
-        model, value = about["model"], _text(settings(about).get(name, _USUAL.get(name)))
-        cell = f"{task(about)} {about.get('language')} {about.get('length')}"
+    cells = [f"{task(about)} {about.get('language')} {about.get('length')}" for about in runs]
+    rows = [*zip((about["model"] for about in runs), cells, map(settings, runs), strict=True)]
+    names = dict.fromkeys(name for *_, values in rows for name in values)
+    for name, (model, cell, values) in itertools.product(names, rows):
+        value = _text(values.get(name, _USUAL.get(name)))
         first = seen.setdefault((model, name, cell if name in _OF_TASKS else ""), value)
         if first != value and name not in differ[model]:
             differ[model].append(name)

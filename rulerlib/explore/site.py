@@ -96,7 +96,7 @@ def write(
         require(not ours.empty, "runs", str(folders), "a folder in which there are answers")
         ours = _named_by_study(ours)
         others, claimed = _submissions(handed_in, ours)
-        table = pd.concat([ours, *(one.table() for one in others)], ignore_index=True)
+        table = pd.concat([ours, *(judged for _, judged in others)], ignore_index=True)
         for name in {*table["model"], *table["language"], *table["task"]}:
             shown_names = f"a folder in which all names can be seen, unlike {name!r}"
             require(visible(name) == name, "runs", str(folders), shown_names)
@@ -111,9 +111,9 @@ def write(
             shown["pairs"].append({name: pair[name] for name in ("kind", "first", "second")})
             _save(target / "pairs" / f"{number}.json", pair)
         samples = _write_answers(ours, numbers, _predictions(folders), target, prompts)
-        for one in others:
-            samples += _write_answers(one.table(), numbers, one.predictions(), target, False)
-        kinds = dict.fromkeys([one.name for one in others], "handed in")
+        for one, judged in others:
+            samples += _write_answers(judged, numbers, one.predictions(), target, False)
+        kinds = {one.name: "handed in" for one, _ in others}
         rows = cells.board_rows(table, claimed, kinds)
         _save(target / "leaderboard.json", {"home": home, "rows": rows})
         for path in STATIC.iterdir():
@@ -140,8 +140,8 @@ def _predictions(
 
 def _submissions(
     folder: str | Path | None, ours: pd.DataFrame
-) -> tuple[list[Submission], dict[str, int | None]]:
-    """Return the submissions in a folder by name, and the length that each model claims.
+) -> tuple[list[tuple[Submission, pd.DataFrame]], dict[str, int | None]]:
+    """Return the submissions in a folder by name with their tables, and what each model claims.
 
     A submission that was packed from a run here is not shown beside it. Questions are not made
     again: this version of rulerlib may make others.
@@ -158,11 +158,13 @@ def _submissions(
             raise DataError(f"{path}: {sentences[0]}")
         one = read(path)
         # An answer has a row for each measure.
-        answers = one.table()[columns].drop_duplicates()
+        table = one.table()
+        answers = table[columns].drop_duplicates()
         if len(answers.merge(ours[columns].drop_duplicates())) < len(answers):
-            taken = one.name in {*ours["model"]}
-            one = replace(one, name=f"{one.name}, handed in" if taken else one.name)
-            submissions.append(one)
+            if one.name in {*ours["model"]}:
+                one = replace(one, name=f"{one.name}, handed in")
+                table = table.assign(model=one.name)
+            submissions.append((one, table))
         claimed[one.name] = one.claimed
     return submissions, claimed
 

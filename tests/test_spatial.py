@@ -123,7 +123,7 @@ def test_questions_do_not_repeat(code: str) -> None:
     """Each names the town, no two episodes are in the same, and in one no question comes twice."""
     made = Spatial(Knobs(), languages.load(code), "seed")
     assert made.limit > 5000
-    towns = {made._names.name("town", index) for index in range(made.limit)}
+    towns = {made.names.name("town", index) for index in range(made.limit)}
     assert len(towns) == made.limit
     for knobs in GRIDS[:-1]:
         for episode in episodes(code, 12, **knobs):

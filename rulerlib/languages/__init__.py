@@ -188,12 +188,7 @@ class Language:
 
     def pattern(self, *path: str) -> re.Pattern[str]:
         """Return a pattern of what follows a template's context (else of all), a group a name."""
-        pieces = [*map(re.escape, pieces_of(self.text(*path).rpartition("{context}")[2].lstrip()))]
-        names = pieces[1::2]
-        for at, name in enumerate(names):
-            group = rf"(?P<{name}>\S(?:[^\n]*?\S)??)"
-            pieces[2 * at + 1] = f"(?P={name})" if name in names[:at] else group
-        return re.compile("".join(pieces))
+        return _pattern_of(self.text(*path).rpartition("{context}")[2].lstrip())
 
     def unfill(self, text: str, *path: str) -> dict[str, str] | None:
         """Return what a template was filled with where it last stands in a text; None: nowhere.
@@ -303,8 +298,19 @@ class Language:
         return tuple(_read_text(file).partition("\n")[2].strip() for file in files)
 
 
+# A reader tries every template of all languages on every prompt.
+@functools.cache
+def _pattern_of(template: str) -> re.Pattern[str]:
+    pieces = [*map(re.escape, pieces_of(template))]
+    names = pieces[1::2]
+    for at, name in enumerate(names):
+        group = rf"(?P<{name}>\S(?:[^\n]*?\S)??)"
+        pieces[2 * at + 1] = f"(?P={name})" if name in names[:at] else group
+    return re.compile("".join(pieces))
+
+
 # One object for each, so that what is made of a language is found again.
-@functools.lru_cache(16)
+@functools.lru_cache(128)
 def _paraphrased(language: Language, number: int) -> Language:
     wording = language.templates["paraphrases"]["wordings"][number - 1]
     return replace(language, templates=_laid_over(language.templates, wording))

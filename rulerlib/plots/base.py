@@ -364,7 +364,7 @@ def picture() -> Any:
 
         def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
             # A notebook stores the words beside the picture, and shows them where it cannot.
-            # What stands where is worked out once for both, which draws nothing: so would "none".
+            # What stands where is worked out once for both, which then have no layout to look for.
             self.draw_without_rendering()
             self.set_layout_engine(None)
             width, height = (round(self.dpi * side) for side in self.get_size_inches())

@@ -59,8 +59,7 @@ from typing import Any, NamedTuple
 
 from rulerlib.errors import whole_number
 from rulerlib.languages import Language
-from rulerlib.sources import slots
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, told
+from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe, told
 from rulerlib.tasks.family import Checked, knob
 
 KINDS = (
@@ -141,10 +140,11 @@ def both(table: Mapping[str, Any], *pairs: Sequence[str]) -> list[str]:
 class Dialogues(Episodes):
     """Makes dialogues, each of a circle of its own."""
 
+    section = "dialogue"
+
     def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
         super().__init__(knobs, language, seed)
-        self.names = Names(language, seed)
-        self.table = table = slots.section(language, "dialogue")
+        table = self.wording
         # What can be said of a person, by its form.
         self.topics: dict[str, Sequence[Any]] = {
             "relations": [*table["relations"]], "instruct": [*table["relations"]],
@@ -161,7 +161,7 @@ class Dialogues(Episodes):
     @property
     def limit(self) -> int:
         """How many dialogues there are: as many as have a name for their circle."""
-        return len(self.table["chats"]) * self.names.count("town")
+        return len(self.wording["chats"]) * self.names.count("town")
 
     def _episode(self, index: int, probes: int) -> Episode:
         turns = _Turns(self, index)
@@ -176,7 +176,7 @@ class _Turns(Sequence[Fact]):
 
     def __init__(self, maker: Dialogues, index: int) -> None:
         self._knobs: Knobs = maker.knobs
-        self._maker, self._table = maker, maker.table
+        self._maker, self._table = maker, maker.wording
         self._session = functools.lru_cache(_HELD)(self._made)
         self._name = f"{maker.seed} dialogue {index}"
         self._rng = rng = Random(self._name)

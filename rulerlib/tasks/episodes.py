@@ -24,6 +24,7 @@ from typing import Any
 
 from rulerlib.errors import LARGEST, whole_number
 from rulerlib.languages import Language
+from rulerlib.sources import slots
 from rulerlib.sources.regions import Regions, read_wording
 from rulerlib.texts import digest
 
@@ -133,10 +134,20 @@ class Episodes(ABC):
         In which language the episodes are told.
     seed
         A text; another seed makes other episodes.
+
+    Attributes
+    ----------
+    section
+        The section of a pack in which the episodes are worded.
+    names, wording
+        The names that occur in them, and that section of the language.
     """
+
+    section: str
 
     def __init__(self, knobs: Any, language: Language, seed: str) -> None:
         self.knobs, self.language, self.seed = knobs, language, seed
+        self.names, self.wording = Names(language, seed), slots.section(language, self.section)
 
     @property
     def most_probes(self) -> int:

@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 from rulerlib.errors import flag, require, whole_number
 from rulerlib.languages import Language
-from rulerlib.sources import slots
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, told
+from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe, told
 from rulerlib.tasks.family import Checked, knob, share
 
 MOST_FACTS = 100_000
@@ -109,11 +108,7 @@ class Episodic(Episodes):
     """Episodes about people and towns with invented names, in which some facts are marked."""
 
     knobs: Knobs
-
-    def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
-        super().__init__(knobs, language, seed)
-        self.names = Names(language, seed)
-        self.wording = slots.section(language, "episodic")
+    section = "episodic"
 
     def marked(
         self, total: int, questions: Sequence[tuple[Sequence[int], bool]], rng: random.Random

@@ -35,8 +35,6 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rulerlib.errors import one_of, require, whole_number
-from rulerlib.languages import Language
-from rulerlib.sources import slots
 from rulerlib.tasks import taught
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, Spans, told
 from rulerlib.tasks.family import Checked, knob
@@ -238,16 +236,12 @@ class Semantic(Episodes):
     """Makes the episodes of one setting of the knobs."""
 
     knobs: Knobs
-
-    def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
-        super().__init__(knobs, language, seed)
-        self._names = Names(language, seed)
-        self._wording = slots.section(language, "semantic")
+    section = "semantic"
 
     @property
     def limit(self) -> int:
         """How many episodes there are: as many as have questions of their own."""
-        numbers = (len(self._paths[kind]) * self._names.count(kind) for kind in STARTS)
+        numbers = (len(self._paths[kind]) * self.names.count(kind) for kind in STARTS)
         return min(numbers) * len(STARTS) // self.most_probes
 
     @functools.cached_property
@@ -268,12 +262,12 @@ class Semantic(Episodes):
         """Return a start and a path of their own; those of one episode have different starts."""
         turn, kind = divmod(number, len(STARTS))
         ways = self._paths[STARTS[kind]]
-        again, at = divmod(turn, self._names.count(STARTS[kind]))
-        return Chain(self._names.name(STARTS[kind], at), ways[(at + again) % len(ways)])
+        again, at = divmod(turn, self.names.count(STARTS[kind]))
+        return Chain(self.names.name(STARTS[kind], at), ways[(at + again) % len(ways)])
 
     def _episode(self, index: int, probes: int) -> Episode:
         rng = Random(f"{self.seed} semantic {index}")
-        web, most = Web(self._names, rng), self.most_probes
+        web, most = Web(self.names, rng), self.most_probes
         chains = [self._start(index * most + place) for place in range(most)]
         for chain in chains:
             web.used.add((chain.start, chain.path[0]))
@@ -351,7 +345,7 @@ class Semantic(Episodes):
         if self.knobs.contradictions is None:
             return []
         dated = self.knobs.contradictions == "date"
-        marks = range(YEAR if dated else len(self._wording["notes"]["sources"]))
+        marks = range(YEAR if dated else len(self.wording["notes"]["sources"]))
         drawn = rng.choices(marks, k=len(links))
         for chain in chains:
             if chain.overruled is not None:
@@ -362,12 +356,12 @@ class Semantic(Episodes):
 
     def _sentence(self, link: Link, mark: int | None, rng: Random) -> tuple[str, Spans]:
         """Return how a link is told, with what a note says before it, and its values."""
-        say = rng.choice(self._wording["relations"][link.relation]["say"])
+        say = rng.choice(self.wording["relations"][link.relation]["say"])
         text, spans = told(say, {"a": link.subject, "b": link.object})
         values = {"subject": spans["a"], "object": spans["b"]}
         if mark is None:
             return text, values
-        notes, by = self._wording["notes"], str(self.knobs.contradictions)
+        notes, by = self.wording["notes"], str(self.knobs.contradictions)
         words = {"fact": text, by: self._day(mark) if by == "date" else notes["sources"][mark]}
         text, spans = told(rng.choice(notes[by]), words)
         shift, _ = spans.pop("fact")
@@ -377,39 +371,39 @@ class Semantic(Episodes):
     def _day(self, number: int) -> str:
         """Return a day of the year as notes write it, without the year."""
         day = datetime.date(2001, 1, 1) + datetime.timedelta(days=number)
-        form: str = self._wording["notes"]["day"]
-        return form.format(day=day.day, month=self._names.months[day.month - 1])
+        form: str = self.wording["notes"]["day"]
+        return form.format(day=day.day, month=self.names.months[day.month - 1])
 
     def _ask(self, chain: Chain, links: list[Link], numbers: list[int], rng: Random) -> Probe:
         """Return the question about a chain."""
-        relations, last = self._wording["relations"], chain.path[-1]
+        relations, last = self.wording["relations"], chain.path[-1]
         text = rng.choice(relations[last]["ask"]).format(x=self._called(chain))
         # A clause that ends the question, or ends with another one, needs no comma of its own.
         text = re.sub(r",+(?=\?)", "", re.sub(",{2,}", ",", text))
         kind, answer = RELATIONS[last][1], links[chain.links[-1]].object
         facts: dict[str, Any] = {"start": chain.start, "path": list(chain.path)}
         if chain.overruled is not None:
-            text = f"{self._wording['notes'][f'{self.knobs.contradictions}_rule']} {text}"
+            text = f"{self.wording['notes'][f'{self.knobs.contradictions}_rule']} {text}"
             facts |= {"overruled": numbers[chain.overruled], "wrong": chain.wrong}
-        golds = (form.format(name=answer) for form in self._wording["kinds"][kind]["golds"])
+        golds = (form.format(name=answer) for form in self.wording["kinds"][kind]["golds"])
         needs = tuple(numbers[link] for link in chain.links)
         return Probe(text, tuple(golds), needs, kind, facts)
 
     def _called(self, chain: Chain) -> str:
         """Return a phrase for what the last relation of a chain is asked about."""
         kind = RELATIONS[chain.path[0]][0]
-        text: str = self._wording["kinds"][kind]["name"].format(name=chain.start)
+        text: str = self.wording["kinds"][kind]["name"].format(name=chain.start)
         # Only a name, or what follows one in the genitive, can stand in the genitive.
         short = kind == "person"
         for relation in chain.path[:-1]:
-            table = self._wording["relations"][relation]
+            table = self.wording["relations"][relation]
             short = short and "own" in table
             form = table["own"] if short else table["called"]
             text = form.format(x=self._genitive(text) if short else text)
         return text
 
     def _genitive(self, text: str) -> str:
-        forms: dict[str, str] = self._wording["genitive"]
+        forms: dict[str, str] = self.wording["genitive"]
         return text + forms["after" if text[-1] in forms["letters"] else "ending"]
 
 

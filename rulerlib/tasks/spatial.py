@@ -49,7 +49,7 @@ from rulerlib.errors import whole_number
 from rulerlib.languages import Language
 from rulerlib.sources import slots
 from rulerlib.tasks import taught
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, told
+from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe, told
 from rulerlib.tasks.family import Checked, knob, share
 from rulerlib.tasks.sentences import Reader, ReadFact
 
@@ -259,20 +259,16 @@ class Spatial(Episodes):
     """Makes the episodes of one setting of the knobs."""
 
     knobs: Knobs
-
-    def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
-        super().__init__(knobs, language, seed)
-        self._names = Names(language, seed)
-        self._wording = slots.section(language, "spatial")
+    section = "spatial"
 
     @property
     def limit(self) -> int:
         """How many episodes there are: as many as towns."""
-        return self._names.count("town")
+        return self.names.count("town")
 
     def _episode(self, index: int, probes: int) -> Episode:
         rng = Random(f"{self.seed} spatial {index}")
-        town = self._names.name("town", index)
+        town = self.names.name("town", index)
         knobs = self.knobs
         cells = draw(knobs.grid_size, knobs.obstacle_density, knobs.lengths[-1], rng)
         named = dict(zip(cells, self._places(len(cells), rng), strict=True))
@@ -308,13 +304,13 @@ class Spatial(Episodes):
             golds = self._place(goal)
         else:
             golds = self._number(optimum) if kind == "length" else (*routes(steps, start, goal),)
-        text, _ = told(rng.choice(self._wording["ask"][kind]), words | {"start": start})
+        text, _ = told(rng.choice(self.wording["ask"][kind]), words | {"start": start})
         facts |= {"town": matter.town, "start": start, "goal": goal, "optimum": optimum}
         return Probe(text, golds, needs, kind, facts)
 
     def _number(self, number: int) -> tuple[str, ...]:
         """Return the spellings of a number of steps."""
-        words, form = self._wording["words"], self._wording["golds"]["length"]
+        words, form = self.wording["words"], self.wording["golds"]["length"]
         unit = words["units"][number > 1]
         return str(number), words["numbers"][number - 1], form.format(number=number, unit=unit)
 
@@ -322,12 +318,12 @@ class Spatial(Episodes):
         """Return the spellings of a place."""
         article, _, rest = place.partition(" ")
         bare = rest if article in self.language.articles else place
-        form = self._wording["golds"]["stand"]
+        form = self.wording["golds"]["stand"]
         return tuple(dict.fromkeys((place, bare, form.format(place=place))))
 
     def _places(self, count: int, rng: Random) -> list[str]:
         """Return the names of ``count`` places; none of them is another one with an adjective."""
-        words = self._wording["words"]
+        words = self.wording["words"]
         places, adjectives = words["places"], words["adjectives"]
         if count <= len(places):
             return [place.partition(" / ")[0] for place in rng.sample(places, count)]
@@ -340,19 +336,19 @@ class Spatial(Episodes):
 
     def _tell(self, town: str, named: Mapping[Cell, str], rng: Random) -> Iterator[Fact]:
         """Yield what opens the episode, and each step of all walks, one walk a day."""
-        say = self._wording["say"]
+        say = self.wording["say"]
         text, values = told(rng.choice(say["opening"]), {"town": town})
         yield Fact(0, text, 0, values)
         told_walks = walks(list(named), rng)
         numbers = itertools.count(1)
         for day, (who, cells) in enumerate(
-            zip(rng.sample(self._names.people, len(told_walks)), told_walks, strict=True)
+            zip(rng.sample(self.names.people, len(told_walks)), told_walks, strict=True)
         ):
             for here, there in itertools.pairwise(cells):
                 step = there[0] - here[0], there[1] - here[1]
                 direction = next(name for name, way in DIRECTIONS.items() if way == step)
                 words = {"who": who, "from": named[here], "to": named[there]}
-                words["direction"] = self._wording["directions"][direction][0]
+                words["direction"] = self.wording["directions"][direction][0]
                 text, values = told(rng.choice(say["step"] + say["walked"]), words)
                 yield Fact(next(numbers), text, day, values)
 

@@ -300,13 +300,6 @@ def names_of(path):
     return {html.unescape(name) for name in names}
 
 
-@functools.cache
-def linked(folder, path):
-    """Return the file that a link in a folder leads to, if it is there; most are on every page."""
-    target = (folder / unquote(path)).resolve()
-    return target if target.exists() else None
-
-
 def pages_of(site):
     """All pages of ours; those of source code, half of all, are written by Sphinx alone."""
     others = {"_static", "_modules"}
@@ -330,8 +323,8 @@ def test_no_link_is_dead(site):
                 # What a data address holds stands in the address: the icon of the explorer, say.
                 assert parts.scheme in ("http", "https", "mailto", "data"), link["href"]
                 continue
-            target = linked(path.parent, parts.path) if parts.path else path
-            if target is None:
+            target = path if not parts.path else (path.parent / unquote(parts.path)).resolve()
+            if not target.exists():
                 dead.append((path.name, link["href"]))
             # One with "=" is a setting of "Move the needle", which the page itself reads.
             elif parts.fragment and "=" not in parts.fragment and target.suffix == ".html":
@@ -351,7 +344,8 @@ def test_no_page_asks_another_host(site):
         for address in resources:
             assert not urlsplit(address).netloc, f"{path.name}: {address}"
             if not address.startswith("data:"):
-                assert linked(path.parent, urlsplit(address).path), f"{path.name}: {address}"
+                local = (path.parent / unquote(urlsplit(address).path)).resolve()
+                assert local.exists(), f"{path.name}: {address}"
         scripts = " ".join(tag.get_text() for tag in page.find_all(["script", "style"]))
         assert not OTHERS.search(scripts), path.name
     for path in site.rglob("*.css"):

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -176,7 +177,7 @@ class Search:
             return f"<{thousands(self.lengths[0])}"
         return f"{'≥' if outcome == self.lengths[-1] else ''}{thousands(outcome)}"
 
-    @property
+    @cached_property
     def _expected(self) -> Array:
         """The score that is expected of each task at each length: its own, and its mean of all."""
         near = (self.sums.sum(axis=0) + EXPECTED * WEIGHT) / (self.counts.sum(axis=0) + WEIGHT)
@@ -185,16 +186,17 @@ class Search:
     @property
     def averages(self) -> Array:
         """The average over the tasks that is expected at each length, 0 to 1."""
-        return self._curve()[0]
+        return self._curve[0]
 
+    @cached_property
     def _curve(self) -> tuple[Array, Array]:
-        """Return the average that is expected at each length, and its standard error.
+        """The average that is expected at each length, and its standard error.
 
         It is the mean of all walks (Kalman's smoother, solved at once) past what was measured.
         """
         expected, count = self._expected, len(self.lengths)
         measured = ((self.sums + 0.5 * expected) / (self.counts + 0.5)).mean(axis=1)
-        errors = (self._variances() / np.maximum(self.counts, 1)).sum(axis=1) ** 0.5
+        errors = (self._variances / np.maximum(self.counts, 1)).sum(axis=1) ** 0.5
         errors = np.where(self.counts.any(axis=1), errors / len(self.tasks), np.inf)
         places = np.eye(count)
         rows = np.vstack([places / errors[:, None], np.diff(places, axis=0) / STEP,
@@ -301,15 +303,16 @@ class Search:
 
     def ask(self) -> tuple[int, list[str]]:
         """Return the length of the next questions, and a task for each."""
-        variances = self._variances()
+        variances = self._variances
         place = self._place(variances)
         # The more was asked at a length, the more is asked before its answers are looked at.
         rounds = 1 + int(self.counts[place].sum() / len(self.tasks) / 16)
         often = rounds * self._often(variances)[place]
         return self.lengths[place], [*np.repeat(self.tasks, often).tolist()]
 
+    @cached_property
     def _variances(self) -> Array:
-        """Return how much a draw of each task is expected to vary at each length."""
+        """How much a draw of each task is expected to vary at each length."""
         expected = self._expected
         alike = (1 + (self._queries - 1) * ALIKE) / self._queries
         return np.asarray(expected * (1 - expected) * alike)
@@ -328,7 +331,7 @@ class Search:
         if not self.counts.any():
             return (len(self.lengths) - 1) // 2
         left = np.flatnonzero(~self._refuted)
-        averages, errors = self._curve()
+        averages, errors = self._curve
         first, last, gaps = left[0], left[-1], averages - self.threshold
         missing = np.maximum(self._needed - self.evidence(), 0.1)
         # What it costs to win 1, in the logarithm, where a length is taken to be above or below.
@@ -366,7 +369,7 @@ class Search:
         numbers = np.array([self.tasks.index(task) for task, _ in scores])
         values = np.array([score for _, score in scores])
         often = np.bincount(numbers, minlength=len(self.tasks))[:, None]
-        variances, gap = self._variances()[place], self.averages[place] - self.threshold
+        variances, gap = self._variances[place], self.averages[place] - self.threshold
         gaps = np.array([np.clip(abs(gap), *EXPECTED_GAPS), *GAPS])
         spread = (variances + gaps[:, None] ** 2) @ (1 / often)
         stakes = len(self.tasks) * gaps / spread[:, 0]
@@ -384,6 +387,8 @@ class Search:
                 self._won[place, side, number] += won[-1] * bets
         np.add.at(self.sums[place], numbers, values)
         np.add.at(self.counts[place], numbers, 1)
+        # What is expected, which is looked at several times between two rounds, is another now.
+        del self._expected, self._variances, self._curve
         self._refuted |= self.evidence() >= self._needed
         self.path.append({
             "length": length, "draws": len(scores), "mean": float(values.mean()),

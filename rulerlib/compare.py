@@ -217,8 +217,8 @@ def answered(run: Run, before: int, count: int) -> pd.DataFrame:
     run.make_data()
     for cell in run.cells:
         run.ask(cell, count, start=before)
-    scores = scored(run.predictions())
-    return scores[scores["index"] >= before]
+    # Those before were judged then.
+    return scored(pair for pair in run.predictions() if pair[1].index >= before)
 
 
 def scored(predictions: Iterator[tuple[dict[str, Any], Prediction]]) -> pd.DataFrame:

@@ -45,7 +45,7 @@ def said(model: int, sample: Sample, rng: random.Random) -> str:
 
 
 def write_runs(root: Path, answers: int) -> Path:
-    """Write runs with so many answers, as an engine leaves them, and return their folder."""
+    """Write runs with a number of answers, as an engine leaves them, and return their folder."""
     cells = [(task, length, code) for task in TASKS for length in LENGTHS for code in LANGUAGES]
     count = answers // (len(cells) * len(MODELS))
     for task, length, code in tqdm(cells, "questions"):

@@ -12,7 +12,7 @@ scripts do, such as downloading essays, is left out. Theirs records no places of
 
 One row for each task, in seconds of the processor: what the search takes, and each sample after it;
 what it takes here until the first sample, and each after it; how many times faster each sample is,
-and so many samples with all that precedes them. Markdown goes to standard output, progress to
+and some samples with all that precedes them. Markdown goes to standard output, progress to
 standard error.
 """
 

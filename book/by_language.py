@@ -1,17 +1,19 @@
-"""What models lose with length in each language, as OneRULER published it.
+"""What models lose with length in each language: as OneRULER published it, and measured here.
 
-The facts stand in ``book/data/published_oneruler.csv``, their source beside them. There are no
-intervals, because the numbers of answers are not published: what can be said is how a language
-stands among the 26 at the same length for the same model.
+The published facts stand in ``book/data/published_oneruler.csv``, their source beside them. They
+have no intervals, because the numbers of answers are not published: what can be said is how a
+language stands among the 26 at the same length for the same model.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from rulerlib.analysis.pairs import newcombe
 from rulerlib.analysis.tables import thousands
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.plots import base
@@ -116,3 +118,46 @@ def courses_in_words(table: pd.DataFrame) -> str:
         ]
         sentences.append(f"{model}, from {first} to {last}: {listed(kept)}")
     return "\n".join(sentences)
+
+
+def beside(accuracy: pd.DataFrame, code: str = "en") -> pd.DataFrame:
+    """Return how a model's scores in other languages differ from those in one, over all tasks.
+
+    Parameters
+    ----------
+    accuracy
+        Of `book.tables.Tables`: every language asked for the same tasks with the same seeds, so
+        that sample by sample the needles stand at the same depths.
+    code
+        Of the language that the others are set beside.
+
+    Returns
+    -------
+    DataFrame
+        ``length``, ``language``, ``n`` (pairs of answers), ``score`` (wholly right, from 0 to 1),
+        and ``difference`` from ``code`` with ``low`` and ``high``, the ends of its 95 % interval
+        for paired answers (`rulerlib.analysis.pairs.newcombe`).
+
+    Raises
+    ------
+    ParameterError
+        If the language is not in the table, or another one was asked other tasks or samples.
+    """
+    if code not in {*accuracy["language"]}:
+        raise ParameterError("code", code, "a language of the table")
+    rows = []
+    for length, part in accuracy.groupby("length", sort=True):
+        wide = part.pivot(index="task", columns="language", values="right")
+        if wide.isna().any(axis=None) or (wide.map(len).nunique(axis=1) > 1).any():
+            raise ParameterError("accuracy", length, "of the same tasks and samples by language")
+        for language in dict.fromkeys(part["language"]):
+            pairs = Counter(zip("".join(wide[language]), "".join(wide[code]), strict=True))
+            counts = [pairs[tuple(pair)] for pair in ("11", "10", "01", "00")]
+            both, more, less, _ = counts
+            n = pairs.total()
+            row = {"length": length, "language": language, "n": n, "score": (both + more) / n}
+            if language != code:
+                row["difference"] = (more - less) / n
+                row["low"], row["high"] = newcombe(*counts)
+            rows.append(row)
+    return pd.DataFrame(rows)

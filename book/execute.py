@@ -209,9 +209,10 @@ def _unpack(page: str) -> None:
     wanted = {name.strip().partition("+")[0] for name in named.split(",")}
     # Long questions take longest to make, and the page shows none beyond its own.
     lengths = settings.get("lengths") or range(settings.get("length", 0) + 1)
+    languages = settings.get("languages") or settings.get("language")
     for handed_in in sorted(SUBMITTED.glob("*")):
         if handed_in.name.partition("+")[0] in wanted:
-            stored.unpack(handed_in, runs(), lengths)
+            stored.unpack(handed_in, runs(), lengths, languages and languages.split(","))
 
 
 def main(chosen: list[str]) -> None:

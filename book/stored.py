@@ -52,7 +52,10 @@ class Stored:
 
 
 def unpack(
-    folder: str | Path, runs: str | Path, lengths: Container[int] | None = None
+    folder: str | Path,
+    runs: str | Path,
+    lengths: Container[int] | None = None,
+    languages: Container[str] | None = None,
 ) -> list[Path]:
     """Write the runs whose answers a submission holds, and return the files of answers.
 
@@ -62,8 +65,8 @@ def unpack(
         Of the submission.
     runs
         The folder of runs; what is there already stays.
-    lengths
-        In tokens; None stands for all that were handed in.
+    lengths, languages
+        In tokens, and codes; None stands for all that were handed in.
 
     Raises
     ------
@@ -77,7 +80,8 @@ def unpack(
     written = []
     for part in read(Path(folder)).cells:
         cell = part.cell
-        if lengths is None or cell.length in lengths:
+        known = languages is None or cell.language in languages
+        if known and (lengths is None or cell.length in lengths):
             name = f"{cell.model} {cell.engine} {dict(cell.options)}"
             if name not in engines:
                 engines[name] = models.load(cell.model, cell.engine, **cell.options)

@@ -62,7 +62,7 @@ LAUNCHERS = {
 }
 LAUNCH = "launch-buttons"
 
-# The description of a page has at most so many characters; search engines show about as many.
+# The most characters that the description of a page has; search engines show about as many.
 DESCRIBED = 160
 
 

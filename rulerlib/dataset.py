@@ -39,7 +39,7 @@ PROBES = 64
 # Where drafts differ by little (`Maker.alike`), these first ones mostly tell as much as all.
 FIRST_PROBES = 8
 
-# To check the sums, so many of the first samples are tokenized as a whole, or one where it is long.
+# How many of the first samples are tokenized as a whole, to check the sums; one where it is long.
 CHECKED = 3
 
 # Contexts that are drawn beforehand, where each has many questions.

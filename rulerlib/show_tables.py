@@ -23,7 +23,7 @@ INTERVAL = "95 %"
 """What stands in the name of a column of intervals."""
 
 SHORT = 34
-"""Texts of so many characters stay in one line."""
+"""Texts of at most this number of characters stay in one line."""
 
 
 def percent_of(share: float) -> str:

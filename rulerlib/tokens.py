@@ -394,7 +394,7 @@ def _compiled(template: str) -> Any:
 # many different units are remembered with what they cost: several lengths and tasks have them.
 ANCHOR, KEPT = "x.", 200_000
 
-# Units of so many characters together are counted by their pieces, if those of so many add up.
+# Units of LONG characters together are counted by their pieces, if those of CHECKED units add up.
 # A piece ends before a single space; long numbers and names are cut where most tokenizers cut them.
 LONG, CHECKED = 2**18, 64
 _PARTS = re.compile(r"(?!\Z) ?(?:\d{1,3}|[-(])?(?:[^\s\d(-]+|\s{2,}|[^\S ])*")

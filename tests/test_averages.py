@@ -228,7 +228,7 @@ def test_equal_values_share_the_better_rank():
 
 
 def table(rights, model="m"):
-    """Scores of answers to tasks at lengths, each so many right out of ten."""
+    """Scores of answers to tasks at lengths, each with its number of right ones out of ten."""
     return analysis.scores(
         (
             {"model": model, "language": "da", "task": task, "length": length},

@@ -234,7 +234,7 @@ def test_kinds_of_mistakes(language, words):
 
 
 def test_a_graph_has_at_most_a_hundred_questions():
-    with pytest.raises(ParameterError, match="at most 100 for graphwalks: so many nodes are drawn"):
+    with pytest.raises(ParameterError, match="at most 100 for graphwalks: the nodes drawn are"):
         Dataset("graphwalks", 2**17, "da", "words", queries_per_context=101)
     with pytest.raises(ParameterError, match="question_language is 'en', but must be None"):
         Dataset("graphwalks", 4096, "da", "words", question_language="en")

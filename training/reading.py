@@ -75,7 +75,7 @@ class Reading(Maker):
     def _asked(
         self, rng: random.Random, pack: Language, seed: int, count: int
     ) -> tuple[str, Sequence[ReadingQuestion]]:
-        """Return a passage and up to so many questions about it, in an order of their own."""
+        """Return a passage and up to ``count`` questions about it, in an order of their own."""
         chronicle = self._chronicle(pack.code, seed, rng.choice(OPERATIONS))
         first = chronicle.question(rng.randrange(QUESTIONS))
         questions = [first]

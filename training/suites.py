@@ -67,7 +67,7 @@ class Suites(Maker):
     # -- both forms ------------------------------------------------------------------------
 
     def _drawn(self, task: str, rng: random.Random, room: int, code: str) -> Episodes:
-        """Return what makes episodes of about so many tokens at the most."""
+        """Return what makes episodes of about ``room`` tokens at the most."""
         most = max(3, room // _FACT)
         if task == "multi":
             knobs = {

@@ -23,6 +23,7 @@ from typing import Any
 from rulerlib import languages, tasks, texts
 from rulerlib.models import READS
 from rulerlib.store.cell import Cell
+from rulerlib.wording import said_setting
 
 # What a prediction belongs to is no setting of a run.
 _IDENTITY = (
@@ -113,12 +114,12 @@ def task(about: Mapping[str, Any]) -> str:
 
 
 def base(label: str) -> str:
-    """Return a task's name without the knobs that a run changed.
+    """Return a task's name without the knobs that a run changed, however they are said.
 
-    >>> base("vt+num_hops=8")
-    'vt'
+    >>> base("vt+num_hops=8"), base(said("vt+num_hops=8"))
+    ('vt', 'vt')
     """
-    return label.partition("+")[0]
+    return label.replace(",", "+").partition("+")[0]
 
 
 def in_words(label: str) -> str:
@@ -128,6 +129,15 @@ def in_words(label: str) -> str:
     ('a chain of variables', 'vt+num_hops=8')
     """
     return str(_IN_WORDS.get(label, label))
+
+
+def said(label: str) -> str:
+    """Return a task's name, and the knobs that a run changed as readers say them.
+
+    >>> said("drop_1+fewshot=0+reasoning=False")
+    'drop_1, fewshot 0, no reasoning'
+    """
+    return said_setting(label.replace("=", " = ").replace("+", ", "))
 
 
 def knobs(about: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 shows; ``leaderboard.json``, the rows of the leaderboard;
 ``measures/<number>.json``, the means of a further measure; ``pairs/<number>.json``, a comparison;
 ``answers/<cell>/cell.json``, what the samples of a cell have in common, and
-``answers/<cell>/<number>.json``, so many of them at a time as ``CHUNK`` says;
+``answers/<cell>/<number>.json``, as many at a time as ``CHUNK`` says;
 ``prompts/<cell>/<index>.txt``, the whole prompt of a sample, where it was asked for.
 
 All of it is written beside the folder and is moved there at the end, so that a command that is

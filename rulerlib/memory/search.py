@@ -43,7 +43,7 @@ _DIMENSION, _MOST_LETTERS = 2048, 64
 # Letters and numbers, and marks that stand on a letter.
 _WORD = re.compile(r"[^\W_][^\W_\u0300-\u0331]*(?:[\u0300-\u0331]+[^\W_]*)*")
 
-# A column in which more than one text of so many has a number is held whole in memory.
+# A column that has a number for more than one text in sixteen is held whole in memory.
 _FULL = 16
 
 Array = NDArray[Any]

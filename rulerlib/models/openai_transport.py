@@ -43,7 +43,7 @@ LONGEST_PAUSE = 600.0
 # So many bytes of an answer are read: the longest answer is a small part of them.
 MOST_BYTES = 1 << 26
 
-# No sequence has so many tokens: a larger count is none.
+# No sequence has more tokens: a larger count is none.
 MOST_TOKENS = 1 << 31
 
 # What may pass: too slow, in conflict, too early, too many at once.

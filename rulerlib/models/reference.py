@@ -43,7 +43,7 @@ class Engine:
     tokenizer
         Whose tokens fill the budget: a folder, a hub name, or ``"words"``.
     window
-        It remembers the last so many words before the question; None: all of them.
+        It remembers that number of words before the question; None: all of them.
     forgets
         The share of all pieces (lines, sentences) that it forgets, 0 to 1: one number, or several
         for evenly spaced depths from the start of the prompt to its end, between which the share

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from rulerlib import packages
-from rulerlib.analysis.labels import in_words
+from rulerlib.analysis.labels import in_words, said
 from rulerlib.analysis.tables import thousands
 from rulerlib.errors import require
 from rulerlib.escaping import markup
@@ -121,8 +121,8 @@ def task_panels(
     for axes, name in zip(drawn, tasks, strict=True):
         words = [in_words(name)] if in_words(name) != name else []
         # The knobs of a task would reach into the next panel.
-        lines = textwrap.wrap(name.replace("+", " +"), int(_LETTERS * size[0] / 2))
-        axes.set_title("\n".join(words + lines).replace(" +", "+"), fontsize=10)
+        lines = textwrap.wrap(name, int(_LETTERS * size[0] / 2))
+        axes.set_title("\n".join(words + lines), fontsize=10)
     return figure, list(zip(drawn, tasks.values(), strict=True))
 
 
@@ -306,8 +306,12 @@ def legends(figure: Any, drawn: Sequence[Any]) -> None:
 
 
 def by_name(table: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
-    """Return the rows of each name in a column, in the order of the table."""
-    return {str(name): part for name, part in table.groupby(column, sort=False)}
+    """Return the rows of each name in a column, in the order of the table.
+
+    Of a task, the name says the knobs that a run changed as readers say them.
+    """
+    parts = table.groupby(column, sort=False)
+    return {said(str(name)) if column == "task" else str(name): part for name, part in parts}
 
 
 def labels(table: pd.DataFrame) -> pd.Series:

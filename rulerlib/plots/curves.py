@@ -72,12 +72,12 @@ def curves(
 
 def _together(table: pd.DataFrame) -> list[list[str]]:
     """Return tasks that share a panel: all, or where that is too many, those of one category."""
-    names = list(dict.fromkeys(table["task"]))
+    names = list(base.by_name(table, "task"))
     if len(names) <= base.WITHIN:
         return [names]
     groups = []
     for part in base.by_name(table, "category").values():
-        names = list(dict.fromkeys(part["task"]))
+        names = list(base.by_name(part, "task"))
         # As many in each panel of a large category.
         size = math.ceil(len(names) / math.ceil(len(names) / base.WITHIN))
         groups += [names[start : start + size] for start in range(0, len(names), size)]

@@ -70,7 +70,7 @@ KINDS = (
 # Questions of each kind about one dialogue, at most; people, and the sessions for one more of them.
 _ROUNDS, _PEOPLE, _MORE = 2, 12, 20
 
-# A session has at most one statement in so many turns, and so many people make small talk in it.
+# How many turns of a session have one statement at most, and how many people make small talk in it.
 _APART, _AROUND = 4, 5
 
 # How often a sentence stands before a statement, or after it, and how often what nobody asks about

@@ -77,7 +77,7 @@ MOST_QUERIES, MOST_NODES = 100, 64
 # Names that every dataset draws; nodes that a graph has beside those of its questions.
 LEAST, SPARE = MOST_QUERIES * MOST_NODES, 8
 
-# So many edges tell what one costs.
+# This number of edges tells what one costs.
 SAMPLED = 256
 
 # Room to think, where the task asks for it.
@@ -151,7 +151,7 @@ class Edges:
 # The next length mostly has the same names.
 @lru_cache(4)
 def _edges(seed: str, digits: int, tokenizer: Tokenizer, count: int) -> Edges:
-    """Return edges between so many nodes; the first ones are the same, whatever the count."""
+    """Return edges between a number of nodes; the first ones are the same, whatever the count."""
     rng, names = random.Random(f"{seed} names"), dict[str, None]()
     while len(names) < count:
         names[f"{rng.randrange(16**digits):0{digits}x}"] = None
@@ -160,7 +160,7 @@ def _edges(seed: str, digits: int, tokenizer: Tokenizer, count: int) -> Edges:
 
 @lru_cache(16)
 def _weights(thousandths: int) -> list[int]:
-    """Return how often a node has so many edges or fewer: Poisson's law, in whole numbers."""
+    """Return how often a node has a number of edges or fewer: Poisson's law, in whole numbers."""
     mean = thousandths / 1000
     shares = (mean**count * math.exp(-mean) / math.factorial(count) for count in range(20))
     return [*itertools.accumulate(round(2**32 * share) for share in shares)]
@@ -200,7 +200,7 @@ class EdgeList(Maker):
         return edges(min(times * LEAST, 16**digits // 2))
 
     def _nodes(self, tokens: float, edges: Edges) -> int:
-        """Return the number of nodes of a graph of so many tokens."""
+        """Return the number of nodes of a graph that has a number of tokens."""
         return round(tokens / edges.mean / self.knobs.mean)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
@@ -390,7 +390,7 @@ FAMILY = Family(
     tokens_to_generate=128,
     maker=EdgeList,
     one_language="a list of edges has no language of its own (language sets that of the question)",
-    most_queries=lambda knobs: (MOST_QUERIES, "so many nodes are drawn for the questions"),
+    most_queries=lambda knobs: (MOST_QUERIES, "the nodes drawn are enough for no more questions"),
     explain=explain,
     reasoning=lambda knobs: REASONING if knobs.reasoning else 0,
     reader=read,

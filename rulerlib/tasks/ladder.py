@@ -54,8 +54,8 @@ from rulerlib.texts import digest, filled
 
 KINDS, STEPS = ("keys", "values", "documents"), ("basic", "easy", "medium", "hard")
 
-# A pool holds this many times the lines of a prompt, and at least those of so many keys; a question
-# of ours has fewer characters.
+# How many times the lines of a prompt a pool holds, and the lines of how many keys at least; a
+# question of ours has fewer characters than the third.
 POOL_FACTOR, FEWEST, QUESTION = 2, 64, 2000
 
 OPERATIONS = {"plus": operator.add, "minus": operator.sub, "times": operator.mul}

@@ -63,14 +63,14 @@ VIEWS = ("len({name})", "{name}[{place}]", "sum({name})", "max({name})")
 # The largest values, of calls and of items; between these two, an argument may rise or fall.
 LARGEST, LARGEST_ITEM, LOW, HIGH = 99, 50, 10, 40
 
-# The items that a list has: so many that every operation is possible, and few enough to follow.
+# The items that a list has: enough that every operation is possible, and few enough to follow.
 FEWEST, MOST = 4, 9
 
 # Other lists, the operations after which all begin anew, and the share that undo each other.
 OTHERS, OPERATIONS, UNDONE = 6, 4096, 0.25
 
-# So many functions call one another, and no others, and this share of them calls one. There are so
-# many times those of one prompt, and at least so many.
+# How many functions call one another, and no others, and what share of them calls one; how many
+# times those of one prompt there are, and how many at least.
 BLOCK, CALLS, POOL_FACTOR, LEAST = 16, 0.8, 1.25, 2048
 
 # Names of three syllables; one in ten is kept for the chains that are asked for.

@@ -9,9 +9,12 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
 from book import by_language  # noqa: E402
+from book.tables import Tables  # noqa: E402
 from rulerlib.errors import DataError, ParameterError  # noqa: E402
+from rulerlib.submit.folder import read  # noqa: E402
 
-FILE = Path(__file__).parents[1] / "book" / "data" / "published_oneruler.csv"
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "book" / "data" / "published_oneruler.csv"
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +51,32 @@ def test_the_figure_says_what_it_shows():
     assert "Llama 3.1 8B, from 8K to 128K: English 94 to 70 %, Danish 78 to 22 %" in figure.alt
 
 
+def test_languages_are_set_beside_english_answer_by_answer():
+    asked = read(ROOT / "book" / "results" / "submitted" / "gemma3-270m+dtype=float32")
+    right = {
+        (*cell.key[1:], one.index, cell.key[0]): all(gold in one.pred for gold in one.outputs)
+        for cell in asked.cells
+        for one in cell.answers[:20]
+    }
+    table = by_language.beside(Tables(ROOT / "book/results/gemma3-270m_languages").accuracy)
+    assert len(table) == 8
+    for row in table.query("language != 'en'").to_dict("records"):
+        pairs = [
+            (hit, right[task, length, index, "en"])
+            for (task, length, index, code), hit in right.items()
+            if (code, length) == (row["language"], row["length"]) and task.startswith("niah")
+        ]
+        assert len(pairs) == row["n"] == 160
+        assert row["score"] == sum(ours for ours, _ in pairs) / 160
+        assert row["difference"] == sum(ours - theirs for ours, theirs in pairs) / 160
+        assert -1 <= row["low"] < row["difference"] < row["high"] <= 1
+
+
 def test_bad_input_is_one_sentence(tmp_path):
+    rows = pd.DataFrame({"length": 1, "task": "a", "language": ["en", "da"], "right": ["10", "1"]})
+    for code, said in (("en", "of the same tasks and samples"), ("sv", "a language of the table")):
+        with pytest.raises(ParameterError, match=said):
+            by_language.beside(rows, code)
     table = by_language.read_table(FILE)
     with pytest.raises(ParameterError, match="languages is 'is', but must be a language"):
         by_language.losses(table, ["en", "is"])

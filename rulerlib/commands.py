@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from rulerlib import packages
-from rulerlib.errors import RulerError, one_of, require
+from rulerlib.errors import MissingExtraError, RulerError, one_of, require
 
 CLOSED = 128 + 13
 """The exit code that a shell gives a command that a closed pipe has ended (SIGPIPE is 13)."""
@@ -150,7 +150,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = one_of("command", given[0], COMMANDS)
     if name == "run":
         return execute(given[1:])
-    return int(importlib.import_module(COMMANDS[name].module).main(given[1:]))
+    try:
+        module = importlib.import_module(COMMANDS[name].module)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(str(error.name), "notebook", f"'rulerlib {name}'") from error
+    return int(module.main(given[1:]))
 
 
 def notebooks() -> Path:

@@ -151,10 +151,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name == "run":
         return execute(given[1:])
     try:
-        module = importlib.import_module(COMMANDS[name].module)
+        return int(importlib.import_module(COMMANDS[name].module).main(given[1:]))
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "notebook", f"'rulerlib {name}'") from error
-    return int(module.main(given[1:]))
 
 
 def notebooks() -> Path:

@@ -136,7 +136,7 @@ class Scoring:
             If there is no such language.
         """
         answer, references = self.answer(pred, language), tuple(map(one_form, outputs))
-        accepted = [_spans_in_one_form(gold) for gold in golds] or references
+        accepted = [tuple(map(one_form, spans_of(gold))) for gold in golds] or references
         return {
             name: OF_GOLDS[name](answer, accepted, language)
             if name in OF_GOLDS
@@ -184,10 +184,6 @@ class Scoring:
         text = one_form(pred)
         line = None if self.extract is None else self.extract(text, language)
         return (text if line is None else line), line
-
-
-def _spans_in_one_form(gold: str | Sequence[str]) -> tuple[str, ...]:
-    return tuple(map(one_form, spans_of(gold)))
 
 
 LIST = Scoring(

@@ -84,9 +84,8 @@ def test_the_command_names_what_it_has_and_the_nearest_of_what_it_has_not(capsys
 def test_a_command_whose_packages_are_missing_says_which_extra_brings_them(monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "rulerlib.compare", raising=False)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    assert commands.main(["compare", "a", "b"]) == 2
-    said = "'rulerlib compare' needs the package 'pandas': pip install 'rulerlib[notebook]'\n"
-    assert capsys.readouterr().err == said
+    assert main(["compare", "a", "b"]) == 2
+    assert "'pandas': pip install 'rulerlib[notebook]'\n" in capsys.readouterr().err
 
 
 def test_run_executes_a_notebook_of_the_project(tmp_path, monkeypatch):

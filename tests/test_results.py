@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import random
@@ -80,22 +79,21 @@ def test_the_tables_of_a_real_model_follow_from_its_committed_answers(folder):
 
 def test_a_page_shows_a_model_by_the_answers_of_its_tables():
     """So that no two pages have other numbers of the same model, task and length."""
-    asked = set()
+    pages = 0
     for path in sorted((ROOT / "params" / "book").glob("*.yaml")):
         notebook = json.loads((ROOT / "notebooks" / f"{path.stem}.ipynb").read_text("utf-8"))
         values = {}
         exec("".join(notebook["cells"][2]["source"]), values)
         values |= yaml.safe_load(path.read_text("utf-8"))
         names = tasks.names(values["tasks"]) if values.get("tasks") else []
-        if not {*names} & {*tasks.RULER}:
-            continue
-        asked.add(path.stem)
-        tables = Tables(ROOT / "book" / "results" / values["model"])
-        rows = tables.accuracy.set_index(["language", "task", "length"])["n"]
-        lengths = [values["length"] >> halved for halved in range(values["num_lengths"])]
-        for cell in itertools.product([values["language"]], names, lengths):
-            assert rows[cell] == values["num_samples"], (path.stem, cell)
-    assert len(asked) == 6
+        if {*names} & {*tasks.RULER}:
+            rows = Tables(ROOT / "book" / "results" / values["model"]).accuracy
+            lengths = [values["length"] >> halved for halved in range(values["num_lengths"])]
+            rows = rows[rows["task"].isin(names) & rows["length"].isin(lengths)]
+            assert {*rows["n"]} == {values["num_samples"]}, path.stem
+            assert len(rows) == len(names) * len(lengths)
+            pages += 1
+    assert pages == 6
 
 
 def test_two_small_models_fail_at_the_frontier_as_its_page_and_notebooks_say():

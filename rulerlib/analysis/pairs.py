@@ -190,7 +190,10 @@ def paired(
     both = table[table["model"].isin([first, second])]
     ours, theirs = (both[both["model"] == name] for name in (first, second))
     joined = ours.merge(theirs, on=_SAME, how="inner", suffixes=("", "_other"))
-    outputs = joined[["outputs", "outputs_other"]].map(_reference)
+    # What references say: their order, and the language of "none", do not count.
+    outputs = joined[["outputs", "outputs_other"]].map(
+        lambda said: ["none"] if wants_none(said) else sorted(said)
+    )
     same = joined[outputs["outputs"] == outputs["outputs_other"]]
     if same.empty:
         return nothing(f"{first} and {second} were asked no sample in common.")
@@ -204,11 +207,6 @@ def paired(
     differences = pd.DataFrame(rows).merge(tasks_in(same, by), on=list(by))
     differences["p_holm"] = holm(differences["p"].tolist())
     return differences.rename(columns={"first": first, "second": second})
-
-
-def _reference(outputs: Sequence[str]) -> list[str]:
-    """Return what references say: their order, and the language of "none", do not count."""
-    return ["none"] if wants_none(outputs) else sorted(outputs)
 
 
 def two_by_two(

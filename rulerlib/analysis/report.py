@@ -109,8 +109,7 @@ class Report:
         ParameterError
             If a parameter is unknown or cannot work.
         """
-        names = [item.name for item in fields(cls)]
-        return cls(**notebook_parameters(namespace, names))
+        return cls(**notebook_parameters(namespace, [item.name for item in fields(cls)]))
 
     @property
     def _lengths(self) -> list[int] | None:

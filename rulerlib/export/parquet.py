@@ -69,7 +69,8 @@ def write(dataset: str | Path, output: str | Path) -> Path:
 def row(sample: Sample) -> dict[str, Any]:
     """Return a sample as a row of `COLUMNS`."""
     values = {"id": "", "cluster": "", "golds": [], "facts": {}, **sample.to_dict()}
-    return values | {name: _json(values[name]) for name in ("parts", "facts")}
+    written = {name: json.dumps(values[name], ensure_ascii=False) for name in ("parts", "facts")}
+    return values | written
 
 
 def write_rows(
@@ -112,7 +113,3 @@ def write_rows(
         if group:
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
     return Path(output)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

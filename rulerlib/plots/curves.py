@@ -205,8 +205,7 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
         size = (7, 4) if len(groups) == 1 else (5.5, 3.6)
         figure, panels = base.panels(len(groups), 2, f"{what} (95 % interval)", size)
         for axes, (group, rows) in zip(panels, groups.items(), strict=True):
-            parts = base.by_name(rows, "setting")
-            base.lines(axes, parts, "mean", 1, table["length"], trained)
+            base.lines(axes, base.by_name(rows, "setting"), "mean", 1, table["length"], trained)
             if len(groups) > 1:
                 axes.set_title(group, fontsize=10)
         base.legends(figure, panels)

@@ -79,8 +79,7 @@ def _serve(given: argparse.Namespace) -> int:
     sweep = Sweep.load(given.plan)
     server = sweep.plan.models[one_of("model", given.model, sweep.plan.models)].server
     if server is None or server.command is None:
-        allowed_values = "one whose server the plan starts by a command"
-        raise ParameterError("model", given.model, allowed_values)
+        raise ParameterError("model", given.model, "one whose server the plan starts by a command")
     jobs = [job for job in sweep.jobs if job.model == given.model]
 
     def needed() -> bool | None:

@@ -168,8 +168,7 @@ class Task:
             If it cannot: says why.
         """
         why = self.family.one_language
-        allowed_values = f"None for {self.name}: {why}"
-        require(not why, "question_language", question_language, allowed_values)
+        require(not why, "question_language", question_language, f"None for {self.name}: {why}")
 
     def check_judged_by_name(self) -> None:
         """Check that its answers are judged as its family's are, whatever its knobs.

@@ -357,9 +357,7 @@ def opened(name: str, side: str = "validation") -> Rows:
     return _opened(name, side, (path.stat().st_mtime_ns, path.stat().st_size) if path else ())
 
 
-@lru_cache(maxsize=4)
-def _opened(name: str, side: str, state: tuple[int, ...]) -> Rows:
-    return open_source(name, side)
+_opened = lru_cache(maxsize=4)(lambda name, side, state: open_source(name, side))
 
 
 FAMILY = Family(

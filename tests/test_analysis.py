@@ -199,6 +199,5 @@ def test_wrong_answers_come_from_different_lengths_first():
         for length in (1024, 512, 2048)
         for index, right in enumerate((True, False, False, length == 2048))
     ]
-    table = analysis.scores(rows)
-    wrong = analysis.wrong(table)
+    wrong = analysis.wrong(analysis.scores(rows))
     assert wrong["pred"].tolist() == ["no 1024 1", "no 512 1", "no 2048 1"]

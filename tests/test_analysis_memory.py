@@ -105,8 +105,7 @@ def test_a_damaged_value_is_named_with_its_file(tmp_path, column, value, said):
 
 
 def test_other_damage_is_named_with_its_file(tmp_path):
-    rng = random.Random(1)
-    write(tmp_path / "run", [row("episodic", "rag", 0, rng)], SHORT)
+    write(tmp_path / "run", [row("episodic", "rag", 0, random.Random(1))], SHORT)
     table, about = tmp_path / "run" / "metrics.csv", tmp_path / "run" / "metrics.json"
     text = table.read_text("utf-8")
     table.write_text(text.replace("em_norm", "em_nrom", 1), "utf-8")
@@ -154,8 +153,7 @@ def test_means_are_those_of_the_file_and_intervals_know_the_episodes(rows, quest
 
 
 def test_a_question_of_two_sizes_counts_once_where_sizes_are_put_together(rows, questions):
-    table = memory.table(rows, by=("suite", "preset"))
-    both = only(table, suite="episodic", preset="rag")
+    both = only(memory.table(rows, by=("suite", "preset")), suite="episodic", preset="rag")
     largest = of(questions, suite="episodic", preset="rag", size=40)
     assert both["n"] == len(largest)
     assert both["em_norm"] == pytest.approx(np.mean([float(each["em_norm"]) for each in largest]))
@@ -256,8 +254,7 @@ def drawn(seed, episodes, probes, effect):
     rng = random.Random(seed)
     rows = []
     for index in range(episodes * probes):
-        skill = random.Random(f"{seed} {index // probes}").random()
-        base = rng.random() < skill * 0.6
+        base = rng.random() < random.Random(f"{seed} {index // probes}").random() * 0.6
         better = base or rng.random() < effect
         for preset, value in (("span_short", base), ("rag", better)):
             made = row("episodic", preset, index, random.Random(1), size=episodes, probes=probes)
@@ -307,8 +304,7 @@ def test_presets_that_were_asked_otherwise_are_not_compared(rows):
     assert "span_short" not in {*table["preset"]}
     others = table[(table["preset"] != "core") & (table["size"] == 20)]
     assert others["difference"].notna().all()
-    missing = table[(table["size"] == 40)]
-    assert {*missing["note"]} == {"the baseline was not asked"}
+    assert {*table[table["size"] == 40]["note"]} == {"the baseline was not asked"}
 
 
 def test_what_can_be_had_for_nothing_does_not_depend_on_the_preset(rows, questions):

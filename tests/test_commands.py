@@ -95,8 +95,7 @@ def test_run_executes_a_notebook_of_the_project(tmp_path, monkeypatch):
     asked = "-p model r -p engine reference -p length 1000 -p num_lengths 1 -p tasks niah_single_2"
     asked = f"{asked} -p language en -p num_samples 2 -y {{study:\\ []}} --log-level ERROR"
     assert main(["run", "niah", *shlex.split(asked)]) == 0
-    notebook = nbformat.read(tmp_path / "runs/niah.ipynb", as_version=4)
-    assert "100 %" in str(notebook.cells)
+    assert "100 %" in str(nbformat.read(tmp_path / "runs/niah.ipynb", as_version=4).cells)
     assert (tmp_path / "runs/r+engine=reference/en/1000/pred/niah_single_2.jsonl").exists()
 
 

@@ -232,6 +232,5 @@ def test_what_cannot_be_compared_is_one_sentence(case, tmp_path, capsys):
     words, sentence = WRONG[case]
     words = [word.format(here=tmp_path) for word in words]
     assert compare.main([*words, "--output", str(tmp_path / "out")]) == 3
-    said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert sentence in said
+    assert sentence in capsys.readouterr().err.strip().splitlines()[-1]
     assert not (tmp_path / "out" / "compare.json").exists()

@@ -301,8 +301,7 @@ def test_each_fault_alone_is_named(fault, inject, task, layout, tmp_path):
     other = "fwe" if task != "fwe" else "vt"
     WRITERS[layout](tmp_path, other, asked(other, "da"), length)
     WRITERS[layout](tmp_path, task, inject(asked(task, "da")), length)
-    report = looked_at(tmp_path)
-    (finding,) = report.findings
+    (finding,) = looked_at(tmp_path).findings
     assert (finding.fault, finding.task, finding.length) == (fault, task, length)
     assert 0 < finding.records <= finding.checked == 8
     assert finding.evidence.endswith(".")

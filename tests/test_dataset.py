@@ -348,8 +348,7 @@ def test_the_examples_in_the_documentation_are_true(name, monkeypatch, tmp_path)
     except ImportError as error:
         pytest.skip(f"needs {error.name}")
     monkeypatch.chdir(tmp_path)
-    result = doctest.testmod(module)
-    assert result.failed == 0
+    assert doctest.testmod(module).failed == 0
 
 
 def test_no_path_of_any_machine_is_in_a_dataset(tmp_path):

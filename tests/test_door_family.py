@@ -93,8 +93,7 @@ def test_stored_answers_are_judged_by_the_family_in_any_process(module, tmp_path
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     name = module()
     run = run_of(tmp_path / "runs", f"{name}:FAMILY")
-    paths = run.predict()
-    assert read_settings(paths[0])["cell"]["family"] == run.cells[0].family
+    assert read_settings(run.predict()[0])["cell"]["family"] == run.cells[0].family
     code = (
         "from rulerlib import analysis\n"
         "from rulerlib.explore import site\n"

@@ -155,8 +155,7 @@ def operands_told(sample, question, source):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_answers_alone_end_with_their_line(language):
     data = dataset("drop_1", language=language, reasoning=False, fewshot=False, length=1500)
-    sample = data[3]
-    told = take_apart(sample, language, reasoning=False)
+    told = take_apart(data[3], language, reasoning=False)
     assert told.system.startswith(NONE[language])
     assert told.examples == []
     assert data.metadata["stop"] == ["\n"]

@@ -36,8 +36,7 @@ def some(suite: str, code: str, count: int = 200) -> tuple[Episode, ...]:
 def test_golds_of_a_thousand_episodes_with_near_misses_follow_from_the_prose(code):
     maker = make(Knobs(facts=6, distractors=1, sessions=2, unanswerable=0.25), code)
     assert maker.most_probes == 1
-    unknown = sum(check_events(code, maker.episode(index)) for index in range(1000))
-    assert unknown == 250
+    assert sum(check_events(code, maker.episode(index)) for index in range(1000)) == 250
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -108,8 +107,7 @@ def test_near_misses_share_one_name_with_the_question():
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_hundred_thousand_facts_have_names(code):
-    maker = make(Knobs(facts=100_000), code)
-    assert maker.most_probes == 20
+    assert make(Knobs(facts=100_000), code).most_probes == 20
     with pytest.raises(ParameterError, match=r"^facts is 100000, but must be at most 9\d+, for wh"):
         make(Knobs(facts=100_000, sessions=12, distractors=40), code)
 

@@ -164,8 +164,7 @@ def test_answers_by_keyboard_alone(reader, address):
 
 def test_arrow_keys_lead_through_the_heatmap(reader):
     page = reader("by=task&model=good&language=da").page
-    cells = page.locator("#heatmap a")
-    cells.first.focus()
+    page.locator("#heatmap a").first.focus()
     here = "document.activeElement.getAttribute('data-at')"
     assert page.evaluate(here) == "0 0"
     for key, place in (("ArrowRight", "0 1"), ("ArrowDown", "1 1"), ("ArrowRight", "1 1"),
@@ -175,8 +174,7 @@ def test_arrow_keys_lead_through_the_heatmap(reader):
 
 
 def test_what_a_model_said_is_text_and_parts_are_marked(reader):
-    own = reader("cell=good|da|800|niah_multiquery&sample=4")
-    page = own.page
+    page = reader("cell=good|da|800|niah_multiquery&sample=4").page
     answer = page.get_by_role("group", name="Answer")
     expect(answer).to_contain_text(SCRIPT)
     assert answer.get_attribute("lang") == "da"
@@ -196,8 +194,7 @@ def test_what_a_model_said_is_text_and_parts_are_marked(reader):
 
 
 def test_it_fits_a_phone_in_the_dark(reader):
-    own = reader(viewport={"width": 390, "height": 844}, color_scheme="dark")
-    page = own.page
+    page = reader(viewport={"width": 390, "height": 844}, color_scheme="dark").page
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 28)"
     assert page.locator("#table td:nth-child(3)").first.bounding_box()["x"] < 330, "the score"

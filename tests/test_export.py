@@ -67,8 +67,7 @@ def test_scores_are_one_row_a_cell_with_what_made_them(run, tmp_path):
         assert versions["python"] == ".".join(map(str, sys.version_info[:3]))
         # Every second answer came to its limit; those that were right all the same do not count.
         assert 0 < int(row["cut_off"]) <= 3
-    first = path.read_bytes()
-    assert scores.write(made, path).read_bytes() == first
+    assert scores.write(made, path).read_bytes() == path.read_bytes()
 
 
 def test_each_task_has_its_own_measures(run):
@@ -83,8 +82,7 @@ def test_each_task_has_its_own_measures(run):
 def test_more_samples_do_not_change_the_hashes_of_fewer(run):
     before = scores.rows(run(num_samples=5))
     run(num_samples=9)
-    after = scores.rows(run(num_samples=5))
-    assert before == after
+    assert before == scores.rows(run(num_samples=5))
 
 
 def test_scores_of_a_run_that_was_not_made(tmp_path):

@@ -78,8 +78,7 @@ def both(tmp_path_factory):
     pytest.importorskip("torch")
     top = tmp_path_factory.mktemp("harness")
     # The second string ends an answer with several values after the first or later.
-    format_ = PromptFormat(stop=("\n\n", " og "))
-    usual = {"num_samples": 2, "format": format_}
+    usual = {"num_samples": 2, "format": PromptFormat(stop=("\n\n", " og "))}
     runs = [
         Run(task, language=code, length=LENGTH, num_lengths=1,
             engine_options=ENGINE, output=str(top / "runs"), **usual)

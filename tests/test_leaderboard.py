@@ -120,8 +120,7 @@ def test_facts_are_of_models_of_the_table(table):
     joined = leaderboard.with_facts(table, ROOT / "book" / "data" / "model_facts.csv")
     assert {*facts["model"]} <= {*joined["model"]}
     assert facts["source"].str.startswith("https://").all()
-    printed = leaderboard.names(table)
-    assert joined["model"].tolist() == printed.tolist()
+    assert joined["model"].tolist() == leaderboard.names(table).tolist()
     for size, whole, used in zip(
         table["size"], joined["parameters"], joined["active"], strict=True
     ):

@@ -147,6 +147,5 @@ def test_surprise_is_a_rank_among_what_was_taught_before(drawn):
     means = [float(f"{nll / count:.3g}") if count else 0.0 for nll, count in drawn]
     for place, found in enumerate(ranked(told)):
         before = means[: place + 1]
-        ranks = scipy_stats.rankdata(before)
-        assert found == pytest.approx(ranks[-1] / len(before))
+        assert found == pytest.approx(scipy_stats.rankdata(before)[-1] / len(before))
         assert 0 < found <= 1

@@ -106,5 +106,4 @@ def test_every_profile_changes_every_suite(profile):
 
 
 def test_the_room_names_every_suite():
-    named = re.findall(r"^`(\w+)` ", rulerlib.memory.__doc__, re.MULTILINE)
-    assert named == list(SUITES)
+    assert re.findall(r"^`(\w+)` ", rulerlib.memory.__doc__, re.MULTILINE) == list(SUITES)

@@ -36,8 +36,7 @@ TOLD = [
 
 @functools.cache
 def episodes(suite: str, code: str = "en", size: int = 4, probes: int = 4) -> tuple[Episode, ...]:
-    recipe = Recipe(suite, 1, language=code)
-    probes = min(probes, recipe.episodes.most_probes)
+    probes = min(probes, Recipe(suite, 1, language=code).episodes.most_probes)
     return tuple(item.episode for item in Recipe(suite, size, language=code, probes=probes))
 
 

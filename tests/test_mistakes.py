@@ -211,8 +211,7 @@ def test_common_words(common, language, form):
         return ", ".join(words) if form == "commas" else "\n".join(words)
 
     right = record.outputs
-    found = kind(record, said([*right[:7], *uncommon[:3]]), "common_words")
-    assert found == "distractor"
+    assert kind(record, said([*right[:7], *uncommon[:3]]), "common_words") == "distractor"
     assert kind(record, said(right[:6]), "common_words") == "incomplete"
     assert kind(record, said([right[0]] * 10), "common_words") == "duplicates"
     words = list(dict.fromkeys(shown))[:10]
@@ -250,7 +249,6 @@ def test_only_documents_are_a_context():
     record = sample("qa_1", "en")
     (question,) = record.parts.of_role("question")
     asked = record.input[question.start : question.end].split("Question:")[1].split("?")[0]
-    found = kind(record, f" {asked.strip()}\n", "qa")
-    assert found == "no context"
+    assert kind(record, f" {asked.strip()}\n", "qa") == "no context"
     named = Prediction(0, record.input, record.outputs, f" {asked.strip()}\n")
     assert explain_question(named) == "distractor", "without parts nobody knows"

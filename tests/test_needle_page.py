@@ -58,8 +58,7 @@ def test_the_setting_lives_in_the_address(reader, browser, address):
     page.wait_for_url("**#language=en&depth=1")
     reader.press("Another needle")
     page.get_by_text(LABELS["own"]).click()
-    needle = page.get_by_role("textbox", name=LABELS["needle"])
-    needle.fill("Æble & {key} #1: {value}.")
+    page.get_by_role("textbox", name=LABELS["needle"]).fill("Æble & {key} #1: {value}.")
     expect(reader.prompt.locator("mark.needle")).to_contain_text("Æble &")
     reader.press("Copy link")
     expect(page.get_by_text("The link is copied.").first).to_be_visible()
@@ -196,8 +195,7 @@ def test_a_needle_is_lost_from_a_cache_and_found_in_the_whole_one(reader):
 
 
 def test_an_answer_is_kept_to_compare_with(reader):
-    compare = reader.button("Compare")
-    expect(compare).to_have_attribute("aria-disabled", "true")
+    expect(reader.button("Compare")).to_have_attribute("aria-disabled", "true")
     reader.press("Ask the model")
     expect(reader.answer).to_contain_text("at depth 50 %")
     reader.press("Compare")

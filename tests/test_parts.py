@@ -117,8 +117,7 @@ def test_every_needle_and_value(task, tokenizer, language):
     for sample in Dataset(task, 2600, language, tokenizer, num_samples=3):
         check_all(sample, tokenizer)
         (context,) = sample.parts.of_role("context")
-        stretch = sample.input[context.start : context.end]
-        matches = list(needle.finditer(stretch))
+        matches = list(needle.finditer(sample.input[context.start : context.end]))
         spans = {(context.start + m.start(), context.start + m.end()) for m in matches}
         hidden = sample.parts.of_role("needle", "distractor")
         assert {(part.start, part.end) for part in hidden} == spans

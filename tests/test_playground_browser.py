@@ -150,8 +150,7 @@ def test_the_slider_moves_the_needle_by_keyboard_and_the_model_finds_it(page):
     playwright.expect(said.filter(has_text="Right.")).to_be_visible()
     wanted = re.search(r"is: (\d{7})\.", page.get_by_role("region", name="The prompt").inner_text())
     assert wanted[1] in said.inner_text()
-    cell = page.get_by_role("button", name="100 %: 2 of 2")
-    playwright.expect(cell).to_be_visible()
+    playwright.expect(page.get_by_role("button", name="100 %: 2 of 2")).to_be_visible()
     assert page.errors == []
 
 

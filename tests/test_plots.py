@@ -188,8 +188,7 @@ def averages(models=("a", "b"), languages=("da",), count=40):
 
 def test_models_are_lines_with_their_intervals():
     table = analysis.by_length(averages())
-    figure = plots.models(table, threshold=60, title="t", trained=1024)
-    axes = figure.axes[0]
+    axes = plots.models(table, threshold=60, title="t", trained=1024).axes[0]
     for number, name in enumerate("ab"):
         part = table[table["model"] == name]
         assert axes.lines[number].get_ydata().tolist() == part["average"].tolist()
@@ -274,8 +273,7 @@ def test_a_notebook_stores_the_words_beside_the_picture():
     from IPython.display import display
 
     figure = plots.curves(analysis.accuracy(scores()))
-    shell = InteractiveShell.instance()
-    inline.select_figure_formats(shell, {"png"})
+    inline.select_figure_formats(InteractiveShell.instance(), {"png"})
     with capture.capture_output() as caught:
         display(figure)
     InteractiveShell.clear_instance()
@@ -305,8 +303,7 @@ def test_a_button_has_the_colour_of_its_cell():
         light, dark = sorted((luminance(to_rgb(fill)), luminance(to_rgb(ink))), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5, value
     cell = {"task": "t", "length": 512, "depth": 50.0, "n": 1, "found": 0.25}
-    panel = plots.heatmap(pd.DataFrame([cell])).axes[0]
-    drawn = panel.images[0].cmap(0.25)
+    drawn = plots.heatmap(pd.DataFrame([cell])).axes[0].images[0].cmap(0.25)
     assert matplotlib.colors.to_hex(drawn) == plots.shade(0.25)[0]
     assert plots.shade(float("nan"))[0] == plots.UNMEASURED
 

@@ -355,8 +355,7 @@ def test_real_squad(words):
         assert reading.question in answerable
         seen.add(reading.question)
         at = words.spans([sample.input])[0][sample.token_position_answer]
-        place = sample.input.index(sample.outputs[0], target.start)
-        assert at[0] <= place < at[1]
+        assert at[0] <= sample.input.index(sample.outputs[0], target.start) < at[1]
     assert len(seen) > 0.95 * len(range(0, number, 12))
 
 

@@ -85,8 +85,7 @@ def test_questions_of_drop_are_told_apart_by_their_kind_of_answer():
 def test_of_other_tasks_there_are_no_operations():
     other = {"model": "m", "language": "da", "task": "vt", "length": 512}
     predictions = [(other, Prediction(0, "", ["AB"], "AB"))]
-    scores = analysis.scores(predictions)
-    nothing = reading.by_operation(scores)
+    nothing = reading.by_operation(analysis.scores(predictions))
     assert nothing.empty
     assert nothing.attrs["why"].endswith(".")
     # What a notebook does with it.
@@ -236,16 +235,14 @@ def test_operands_are_marked_and_named(task):
     assert len(operands) > 1
     shown = show.sample(sample)
     style = re.escape(show.MARKS["operand"])
-    marked = re.findall(rf"<mark style='{style}'>([^<]*)</mark>", shown.markup)
-    assert marked == operands
+    assert re.findall(rf"<mark style='{style}'>([^<]*)</mark>", shown.markup) == operands
     assert "what the answer is computed from" in re.sub("<[^>]*>", "", shown.markup)
     assert repr(shown).endswith(f"what the answer is computed from: {', '.join(operands)}")
     assert set(OPERATIONS) >= {sample.facts["operation"]}
 
 
 def test_the_items_of_a_list_are_marked_as_right():
-    data = Dataset("drop_1", 2500, "en", "words", knobs={**PLAIN, "operation": "sort"})
-    sample = data[0]
+    sample = Dataset("drop_1", 2500, "en", "words", knobs={**PLAIN, "operation": "sort"})[0]
     values = re.findall(
         rf"<span style='{re.escape(show.MARKS['value'])}'>([^<]*)<", show.sample(sample).markup
     )

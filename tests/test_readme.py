@@ -245,8 +245,7 @@ def test_the_pictures_are_small_and_have_words(clone):
         assert 5_000 < len(picture) < 100_000
         assert "niah_single_2" in words
     # The command of the README has made the same from the small run, in its copy.
-    again = (clone / "README.md").read_text("utf-8")
-    named = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", again)
+    named = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (clone / "README.md").read_text("utf-8"))
     assert [front, *(file for _, file in shown)] == named
     assert all((clone / file).read_bytes() != (ROOT / file).read_bytes() for _, file in shown)
 

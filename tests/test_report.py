@@ -206,8 +206,7 @@ def test_studies_are_left_out_unless_asked_for(folder):
     assert set(both["model"]) == {"a", "a, study niah", "b"}
     report = Report(runs=str(folder), studies=True)
     assert analysis.overview(report.scores)["n"].sum() == 504
-    alone = scores(folder / "studies" / "niah")
-    assert set(alone["model"]) == {"a"}
+    assert set(scores(folder / "studies" / "niah")["model"]) == {"a"}
 
 
 def test_runs_of_the_first_edition_are_read(tmp_path):
@@ -292,8 +291,7 @@ def test_a_notebooks_parameters(folder, monkeypatch):
 
 
 def test_one_model_gets_sentences_where_two_are_needed(folder):
-    scores = Report(runs=str(folder), models="a").scores
-    differences = analysis.two_by_two(scores)
+    differences = analysis.two_by_two(Report(runs=str(folder), models="a").scores)
     assert differences.attrs["why"] == "There is one model here, a, and a comparison needs two."
     shown = show.table(differences)
     assert repr(shown) == differences.attrs["why"]

@@ -197,8 +197,7 @@ def test_the_committed_numbers_belong_together(committed):
     assert table.groupby("length")["n"].unique().map(list).to_dict() == {
         length: [count] for length, count in committed.plan.lengths.items()
     }
-    errors = committed.errors
-    wrong = errors.groupby(["language", "task", "length"])["count"].sum()
+    wrong = committed.errors.groupby(["language", "task", "length"])["count"].sum()
     for cell in table.to_dict("records"):
         key = cell["language"], cell["task"], cell["length"]
         assert wrong[key] == cell["right"].count("0")

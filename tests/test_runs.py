@@ -411,8 +411,7 @@ def test_a_notebooks_flat_parameters_become_two_values(notebook):
 
 
 def test_questions_of_ones_own_are_put_as_they_were_made_for(talker, tmp_path):
-    made = run(talker, tmp_path, format=PromptFormat(chat=False))
-    [path] = made.make_data()
+    [path] = run(talker, tmp_path, format=PromptFormat(chat=False)).make_data()
     given = run(talker, tmp_path, data=str(path.parent.parent))
     given.predict()
     settings_ = given.answers(given.cells[0]).with_suffix(".settings.json")

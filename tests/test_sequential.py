@@ -276,8 +276,7 @@ def test_tables_have_the_interval_that_holds_wherever_one_stops(stopped):
     assert analysis.overview(table)["planned"].tolist() == [120, 120]
     fixed = analysis.by_length(table.drop(columns="planned"))
     assert (fixed["low"] > used["low"].to_numpy()).all(), "one look is worth more than many"
-    pooled = analysis.accuracy(table, by=("model", "language"))
-    assert pooled["planned"].tolist() == [240]
+    assert analysis.accuracy(table, by=("model", "language"))["planned"].tolist() == [240]
 
 
 def test_a_plan_that_no_run_has_written_is_named(stopped):

@@ -142,10 +142,8 @@ def test_any_text_with_any_parts_is_shown_as_it_is(text, outputs, places, contex
         for role, start, end in places
     ]
     record = Sample(0, text, outputs, answer_prefix=" Svar:", parts=Parts.of(parts))
-    reader = read(show.sample(record, context=500))
-    assert reader.text.startswith(text + " Svar:")
-    short = read(show.sample(record, context=context))
-    assert text[: context // 2] in short.text
+    assert read(show.sample(record, context=500)).text.startswith(text + " Svar:")
+    assert text[: context // 2] in read(show.sample(record, context=context)).text
 
 
 def wrong(pred, outputs=("12",), task="niah_single_2", depths=(0,)):
@@ -156,8 +154,7 @@ def wrong(pred, outputs=("12",), task="niah_single_2", depths=(0,)):
 
 @pytest.mark.parametrize("pred", [EVIL, "</div></div><h1>x", "a\nb < c & d", "&amp;"])
 def test_an_answer_is_text(pred):
-    reader = read(show.answers(wrong(pred)))
-    assert pred in reader.text
+    assert pred in read(show.answers(wrong(pred))).text
 
 
 def test_spellings_of_one_answer_do_not_read_as_several_answers():

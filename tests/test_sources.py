@@ -126,8 +126,7 @@ def test_squad_in_every_shape(content, tmp_path):
     ids=str,
 )
 def test_answers_in_every_shape(answers, tmp_path):
-    source = opened(tmp_path, [{**ROWS[2], "answers": answers}])
-    assert everything(source) == [OXYGEN]
+    assert everything(opened(tmp_path, [{**ROWS[2], "answers": answers}])) == [OXYGEN]
 
 
 def test_what_no_text_answers_is_left_out(tmp_path):

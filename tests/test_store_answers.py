@@ -41,8 +41,7 @@ def filled(path, indices, settings=None):
 
 
 def test_answers_are_put_in_order(path):
-    answers = filled(path, [2, 0, 1])
-    answers.put_in_order()
+    filled(path, [2, 0, 1]).put_in_order()
     assert [json.loads(line)["index"] for line in path.open("rb")] == [0, 1, 2]
     before = path.stat().st_mtime_ns
     Answers(path, {"dtype": "float32"}, ASKED).put_in_order()

@@ -37,8 +37,7 @@ def test_samples_and_metadata_are_written(tmp_path):
     assert path == tmp_path / "validation.jsonl"
     assert list(read(path, Sample)) == some_samples(5)
     about = questions.metadata(path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    stated = {"num_samples": 5, "sha256": digest}
+    stated = {"num_samples": 5, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
     assert about == {"task": "niah_single_2", "seed": 42, "length": 4096, **stated}
     assert sorted(tree(tmp_path)) == ["metadata.json", "validation.jsonl"]
 

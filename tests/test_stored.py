@@ -54,8 +54,7 @@ def test_a_run_is_what_it_was_before_it_was_packed(run, packed, tmp_path):
         settings = read_settings(path.with_suffix("").with_suffix(".jsonl"))
         settings["versions"] = {"torch": "1.0"}
         write_object(path, settings)
-    again = pack(Path(run.output) / "lille", tmp_path / "again")
-    unpack(again, tmp_path / "runs")
+    unpack(pack(Path(run.output) / "lille", tmp_path / "again"), tmp_path / "runs")
     paths = sorted(Path(run.output).rglob("*.json*"))
     assert len(paths) == 3 * 4
     for path in paths:
@@ -84,6 +83,5 @@ def test_settings_of_another_run_are_refused(packed, tmp_path):
 def test_a_run_goes_on_in_batches_of_the_size_with_which_it_was_begun(packed, tmp_path):
     unpack(packed, tmp_path / "runs")
     more = Run("vt", output=str(tmp_path / "runs"), length=900, num_samples=6)
-    engine = Stored(more.loaded_engine, 5)
-    replace(more, loaded=engine).predict()
+    replace(more, loaded=Stored(more.loaded_engine, 5)).predict()
     assert read_settings(more.cells[0].answers(more.root))["batch_size"] == 4

@@ -228,8 +228,7 @@ def test_every_submission_in_the_repository_holds(path):
 
 @pytest.mark.parametrize("name", ["new\nline", "\x1b[31m", "-rf", "modèl"], ids=repr)
 def test_no_name_speaks_to_a_terminal_or_begins_a_line_of_its_own(name, copy, capsys):
-    place = copy.rename(copy.with_name(name))
-    assert __main__.main(["--check", str(place)]) == 1
+    assert __main__.main(["--check", str(copy.rename(copy.with_name(name)))]) == 1
     out = capsys.readouterr().out
     assert "has to be called lille" in out
     assert out.removesuffix("\n").isprintable()

@@ -90,8 +90,7 @@ PAGE = ROOT / "book" / "cluster.md"
 @pytest.mark.parametrize("file", PLANS, ids=lambda file: file.stem)
 def test_a_plan_of_the_project_says_how_it_is_run(file):
     assert f"make sweep PLAN={file.relative_to(ROOT)}" in file.read_text("utf-8")
-    plan = Plan.from_file(file)
-    assert plan.task_knobs
+    assert Plan.from_file(file).task_knobs
 
 
 def test_the_plans_of_the_page_can_be_read(tmp_path, monkeypatch):

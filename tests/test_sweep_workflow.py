@@ -99,8 +99,7 @@ def test_it_runs_all_jobs_and_then_has_nothing_to_do(tmp_path):
     said, _ = again.communicate(timeout=120)
     assert "Nothing to be done" in said
     # A file that is deleted below a finished job is found by the plan, and made again.
-    first = sweep.answers(next(sweep.cells))
-    first.unlink()
+    sweep.answers(next(sweep.cells)).unlink()
     planned(tmp_path)
     again = snakemake(tmp_path, "--dry-run", "--quiet", "host")
     said, _ = again.communicate(timeout=120)

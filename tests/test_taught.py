@@ -64,8 +64,7 @@ def test_any_setting_keeps_the_order_and_the_budget(data, task, code):
     knobs = {"haystack": data.draw(st.sampled_from(taught.HAYSTACKS))}
     if task not in ("spatial", "episodic_multi"):
         knobs |= {"facts": data.draw(st.integers(20, 40))}
-    most = resolve(task, **knobs).knobs.most_probes
-    queries = data.draw(st.integers(1, most))
+    queries = data.draw(st.integers(1, resolve(task, **knobs).knobs.most_probes))
     seed, index = data.draw(st.integers(0, 99)), data.draw(st.integers(0, 30))
     length, first = data.draw(st.integers(LENGTH, 2 * LENGTH)), index - index % queries
     drawn = Dataset(
@@ -136,8 +135,7 @@ def test_two_tasks_have_no_cluster_in_common():
 @each_task
 def test_what_is_asked_comes_first(task):
     for sample in made(task):
-        needs = taught.needed(sample)
-        assert len(sample.depths) == len(needs) == sample.facts["needed"]
+        assert len(sample.depths) == len(taught.needed(sample)) == sample.facts["needed"]
         assert sample.facts["taught"] == len(taught.facts_of(sample))
         holds = [part for part in sample.parts.of_role("needle") if part.value is not None]
         assert len(holds) <= 1
@@ -195,8 +193,7 @@ def test_the_value_of_another_fact(code):
     sample = first("episodic", "who", code)
     facts, (need,) = taught.facts_of(sample), taught.needed(sample)
     other = next(f for f in facts if f.value("who") != sample.outputs[0])
-    found = mistake(sample, f" {other.value('who')}.\nAnd more")
-    assert found == "distractor"
+    assert mistake(sample, f" {other.value('who')}.\nAnd more") == "distractor"
     # What the needed fact says beside the answer.
     assert mistake(sample, facts[need].value("what")) == "halfway"
     assert mistake(sample, f"{sample.outputs[0]} var der") == "more words"
@@ -211,8 +208,7 @@ def test_values_that_did_not_hold_in_the_end(code):
         for value in said - {*sample.outputs}:
             assert mistake(sample, value) == "overruled"
             seen.add(sample.facts["kind"])
-        speaker = facts[0].value("speaker")
-        assert mistake(sample, speaker) == "halfway"
+        assert mistake(sample, facts[0].value("speaker")) == "halfway"
     assert seen >= {"corrected", "retracted"}
 
 

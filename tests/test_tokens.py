@@ -126,8 +126,7 @@ def check_positions(tokenizer: tokens.Tokenizer, sample: Sample) -> None:
     def holder(character: int) -> int:
         return bisect.bisect_right(ends, character)
 
-    answer = sample.input.index(sample.outputs[0])
-    assert sample.token_position_answer == holder(answer)
+    assert sample.token_position_answer == holder(sample.input.index(sample.outputs[0]))
     needle = re.compile(
         r"(?:Et af de særlige|One of the special)[^\n.]*?: (\S+)\."
         r"|(?:Adgangskoden er|The pass key is) (\d+)\. "
@@ -352,8 +351,7 @@ def test_code_of_a_tokenizer_runs_only_if_you_say_so(bytelevel, tmp_path, monkey
         tokens.load(str(tmp_path))
     allowed = "a model known by name, a folder with a tokenizer, or a hub name ("
     assert str(caught.value).startswith(f"model is '{tmp_path}', but must be {allowed}")
-    tokenizer = tokens.load(str(tmp_path), trust_remote_code=True)
-    assert tokenizer.count("<mine>") == 1
+    assert tokens.load(str(tmp_path), trust_remote_code=True).count("<mine>") == 1
 
 
 @pytest.mark.parametrize(

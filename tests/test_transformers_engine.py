@@ -140,8 +140,7 @@ def test_it_stops_at_the_end_and_leaves_it_out(base, tmp_path, form):
     # A token that comes late enough and was not said before.
     at = next(at for at in range(3, NEW) if free[at] not in free[:at])
     ends = free[at] if form is int else [5, free[at]]
-    folder = with_end(base, tmp_path / "model", ends)
-    engine = Engine(folder, dtype="float32", device="cpu")
+    engine = Engine(with_end(base, tmp_path / "model", ends), dtype="float32", device="cpu")
     answers = say(engine, [prompt, PROMPTS[3]], NEW)
     assert answers[0].finished
     assert answers[0].tokens == at + 1
@@ -463,8 +462,7 @@ needs_lille = pytest.mark.skipif(
 
 @needs_lille
 def test_lille_is_what_was_promised():
-    size = sum(path.stat().st_size for path in LILLE.rglob("*"))
-    assert size <= 12_000_000
+    assert sum(path.stat().st_size for path in LILLE.rglob("*")) <= 12_000_000
     assert not list(LILLE.rglob("*.bin")), "safetensors alone"
     engine = models.load("lille", dtype="float32")
     assert 2e6 <= sum(weight.numel() for weight in engine._model.parameters()) <= 6e6

@@ -88,8 +88,7 @@ def read(text: str, language: str) -> Reading:
 
 def parts(sample: Sample) -> tuple[str, str]:
     """The worked example (or nothing) and the prompt proper."""
-    opening = OPENING[sample.language]
-    at = sample.input.rindex(opening)
+    at = sample.input.rindex(OPENING[sample.language])
     return sample.input[:at], sample.input[at:]
 
 

@@ -73,10 +73,8 @@ def test_metadata_says_how_many_share_where_they_do(tmp_path):
     for queries in (1, 4):
         with pytest.raises(RunMismatchError) as caught:
             write(shared(queries), tmp_path)
-        assert (
-            f"queries_per_context = 5, and now queries_per_context = {queries} is asked for"
-            in str(caught.value)
-        )
+        said = f"queries_per_context = 5, and now queries_per_context = {queries} is asked for"
+        assert said in str(caught.value)
     write(shared(1), tmp_path / "single")
     with pytest.raises(RunMismatchError, match=r"queries_per_context = 1, and now .* = 2 is"):
         write(shared(2), tmp_path / "single")

@@ -7,6 +7,7 @@ engine got. The log is read back and held against our scores and standard errors
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import math
 import os
@@ -36,11 +37,9 @@ from rulerlib.scoring import one_form
 from rulerlib.store.answers import read_predictions
 from rulerlib.store.questions import write
 
-pytest.importorskip("inspect_ai", reason="needs the extra 'inspect'")
-
-from inspect_ai._util.registry import registry_info
-
-from rulerlib.export._inspect_registry import TASKS
+# Not imported here, but by the one process of several that runs these tests.
+there = importlib.util.find_spec("inspect_ai")
+pytestmark = pytest.mark.skipif(not there, reason="needs the extra 'inspect'")
 
 
 def inspect_eval(
@@ -156,6 +155,10 @@ SAME = {"length": 800, "num_samples": 6, "queries_per_context": 2, "tokenizer": 
 
 
 def test_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_path):
+    from inspect_ai._util.registry import registry_info
+
+    from rulerlib.export._inspect_registry import TASKS
+
     # `rulerlib/ruler`, or `ruler` where inspect_ai looks into a checkout for who installed us.
     named = registry_info(TASKS["ruler"]).name
     log = evaluated(tmp_path, run, named, task="niah_multikey_2,qa_1", **SAME)
@@ -235,6 +238,10 @@ def test_a_mistake_is_one_sentence_of_ours(tmp_path):
 
 
 def test_every_family_is_a_task_with_its_knobs_as_parameters():
+    from inspect_ai._util.registry import registry_info
+
+    from rulerlib.export._inspect_registry import TASKS
+
     assert {*TASKS} == {*tasks.FAMILIES, "ruler"}
     for name, function in TASKS.items():
         about = registry_info(function)

@@ -91,10 +91,8 @@ def test_a_command_line_and_a_server_of_a_plan_hold_no_key(capsys, tmp_path):
             PlannedModel.from_settings("one", {**served, "server": {"command": command}})
         assert KEY not in str(error.value)
     kept = """sh -c 'serve --port {port} --api-key "$OPENAI_API_KEY"'"""
-    assert (
-        PlannedModel.from_settings("one", {**served, "server": {"command": kept}}).server.command
-        == kept
-    )
+    planned = PlannedModel.from_settings("one", {**served, "server": {"command": kept}})
+    assert planned.server.command == kept
 
 
 def test_a_program_may_give_the_key_itself_and_no_other_place_holds_it():

@@ -113,10 +113,8 @@ def test_curves_show_means_and_intervals():
     for number, task in enumerate("ab"):
         part = table[table["task"] == task]
         line = axes.lines[number]
-        assert (
-            np.abs(np.log2(line.get_xdata(orig=False) / part["length"].to_numpy(float))).max()
-            < 0.25
-        )
+        aside = np.log2(line.get_xdata(orig=False) / part["length"].to_numpy(float))
+        assert np.abs(aside).max() < 0.25
         assert line.get_ydata().tolist() == part["mean"].tolist()
         bars = axes.collections[number].get_segments()
         for bar, at, *ends in zip(bars, line.get_xdata(), part["low"], part["high"], strict=True):

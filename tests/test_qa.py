@@ -320,10 +320,8 @@ def test_a_source_is_cited_by_its_hash(words, tmp_path):
     knobs = {"source": written(tmp_path, articles(4))}
     one = Dataset("qa_1", 500, "en", words, num_samples=2, knobs=knobs)
     write(one, tmp_path / "out")
-    assert (
-        one.metadata["source"]
-        == Dataset("qa_1", 500, "en", words, 9, knobs=knobs).metadata["source"]
-    )
+    other = Dataset("qa_1", 500, "en", words, 9, knobs=knobs)
+    assert one.metadata["source"] == other.metadata["source"]
     written(tmp_path, articles(5))
     with pytest.raises(RunMismatchError, match="source = "):
         write(Dataset("qa_1", 500, "en", words, num_samples=2, knobs=knobs), tmp_path / "out")

@@ -156,9 +156,8 @@ def test_a_seed_says_what_is_drawn(engine, requests):
 
     greedily = [each.text for each in in_order(engine, requests[::6])]
     assert drawn() == drawn()
-    assert (
-        len({tuple(texts) for texts in (greedily, drawn(), drawn(seed=2), drawn(seed=None))}) == 4
-    )
+    answers = greedily, drawn(), drawn(seed=2), drawn(seed=None)
+    assert len({tuple(texts) for texts in answers}) == 4
     assert drawn(top_p=1e-6) == greedily
 
 

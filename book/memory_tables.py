@@ -8,7 +8,7 @@ Raw runs stay where runs are written. These commands resume, and the last one ma
 
 The reference reader has a folder of runs and of tables of its own::
 
-    rulerlib memory --language da,en --sizes 50,200 --model reference --engine reference \\
+    rulerlib memory --language da,en --sizes 50 --model reference --engine reference \\
         --engine-option tokenizer=lille --root runs/reference
     python -m book.memory_tables runs/reference book/results/memory/reference
 
@@ -47,6 +47,9 @@ SETTINGS = "*.settings.json"
 SATURATED, GAIN = 0.6, 0.08
 """The two targets: how much may be answered without a memory, and how much more with one."""
 
+TARGET_SIZE = 200
+"""Of how many episodes the second target is stated; of others where these were not asked."""
+
 NO_MEMORY = ("core", "span_short")
 """The presets that see nothing of what was taught."""
 
@@ -74,8 +77,7 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
 
     matrix = rows[rows["knobs"] == ""]
     # Larger sets begin with the smaller ones, which only the scores and differences show again.
-    most = matrix.groupby(["model", "language", "suite"])["size"].transform("max")
-    largest, by = matrix[matrix["size"] == most], memory_rows.BY
+    largest, by = _largest(matrix), memory_rows.BY
     fates = memory.fates(largest, by)
     told = {
         "rulerlib": rulerlib.__version__,
@@ -98,6 +100,14 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
         "capacity": memory.capacity(rows),
         ABOUT: pd.DataFrame(told.items(), columns=["name", "value"]),
     }
+
+
+def _largest(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the largest set of each suite, among those that most presets have."""
+    by = ["model", "language", "suite"]
+    counts = table.groupby([*by, "size"])["preset"].nunique().reset_index(name="presets")
+    best = counts.sort_values(["presets", "size"]).groupby(by).tail(1)
+    return table.merge(best[[*by, "size"]])
 
 
 def make(root: str | Path, folder: str | Path) -> Path:
@@ -128,7 +138,7 @@ def _target(
     worst, best = (low, high) if sign > 0 else (high, low)
     verdict = "reached" if sign * (worst - level) >= 0 else "cannot be told yet"
     verdict = "missed" if sign * (best - level) < 0 else verdict
-    named = {name: row[name] for name in ("language", "suite", "size", "preset", "n")}
+    named = {name: row[name] for name in ("model", "language", "suite", "size", "preset", "n")}
     measured = dict(zip(("value", "value low", "value high"), values, strict=True))
     return {**named, "target": target, **measured, "verdict": verdict}
 
@@ -149,13 +159,10 @@ class MemoryTables(Tables):
         return table.astype({column: "Int64" for column in table.columns if column in WHOLE})
 
     def largest(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield the parts of a table, as `parts` does, of the largest set of each suite."""
+        """Yield parts of a table, as `parts` does, of the largest whole set of each suite."""
         table = getattr(self, name)
-        sizes = dict(table.groupby("suite")["size"].max()) if len(table) else {}
-        for title, part in self.parts(name, *by):
-            part = part[part["size"] == part["suite"].map(sizes)]
-            if len(part):
-                yield title, part
+        for names, part in _largest(table).groupby(list(by), sort=False) if len(table) else ():
+            yield ", ".join(map(str, names)), part
 
     def targets(self) -> pd.DataFrame:
         """Return whether both targets are reached, a row for each system and language.
@@ -175,12 +182,12 @@ class MemoryTables(Tables):
                 values = [row[f"em_raw{end}"] for end in ("", " low", " high")]
                 lines.append(_target(row, f"em_raw below {SATURATED:.0%}", values, SATURATED, -1))
         several = differences[differences["suite"] == "episodic_multi"]
+        if (several["size"] == TARGET_SIZE).any():
+            several = several[several["size"] == TARGET_SIZE]
         for row in several[several["difference"].notna()].to_dict("records"):
             values = [row[name] for name in ("difference", "low", "high")]
             lines.append(_target(row, f"+{GAIN:.0%} of em_norm", values, GAIN, 1))
-        table = pd.DataFrame(lines)
-        most = table.groupby(["language", "suite"])["size"].transform("max")
-        return table[table["size"] == most].reset_index(drop=True)
+        return _largest(pd.DataFrame(lines)).drop(columns="model")
 
     def told(self, name: str) -> str:
         """Return what ``about`` says under a name; nothing where no tables are committed."""

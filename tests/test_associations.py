@@ -21,6 +21,7 @@ from rulerlib.analysis.effective_length import effective_lengths
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.models.reference import answer
+from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import TASKS
 
@@ -109,8 +110,8 @@ def check(data: Dataset, sample: Sample) -> None:
     [("nasty", 1024), ("llama2", 1024), ("nasty", 2048), ("llama2", 4096), ("words", 65_536)],
 )
 def test_the_reader_finds_every_person(task, language, kind, length):
-    samples = {1024: 6, 4096: 6}.get(length, 1)
-    data = Dataset(task, length, language, make_tokenizer(kind), num_samples=samples)
+    asked = {"num_samples": {1024: 6, 4096: 6}.get(length, 1), "format": PromptFormat(chat=False)}
+    data = Dataset(task, length, language, make_tokenizer(kind), **asked)
     for sample in data:
         check(data, sample)
         assert check_lengths(data, sample) > length - data.maker.haystack.longest - 8

@@ -82,8 +82,7 @@ def test_a_page_shows_a_model_by_the_answers_of_its_tables():
     pages = 0
     for path in sorted((ROOT / "params" / "book").glob("*.yaml")):
         notebook = json.loads((ROOT / "notebooks" / f"{path.stem}.ipynb").read_text("utf-8"))
-        values = {}
-        exec("".join(notebook["cells"][2]["source"]), values)
+        exec("".join(notebook["cells"][2]["source"]), values := {})
         values |= yaml.safe_load(path.read_text("utf-8"))
         names = tasks.names(values["tasks"]) if values.get("tasks") else []
         if {*names} & {*tasks.RULER}:

@@ -18,6 +18,7 @@ from conftest import make_tokenizer
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
+from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import TASKS
 
@@ -99,8 +100,8 @@ def check_list(program: str, query: str, needed: list[str]) -> None:
     [("nasty", 1024), ("bytelevel", 2048), ("llama2", 4096), ("nasty", 4096), ("words", 65_536)],
 )
 def test_python_comes_to_every_answer(task, language, kind, length):
-    samples = {1024: 6, 4096: 6}.get(length, 1)
-    data = Dataset(task, length, language, make_tokenizer(kind), num_samples=samples)
+    asked = {"num_samples": {1024: 6, 4096: 6}.get(length, 1), "format": PromptFormat(chat=False)}
+    data = Dataset(task, length, language, make_tokenizer(kind), **asked)
     for sample in data:
         check(data, sample)
         assert check_lengths(data, sample) > length - data.maker.haystack.longest - 8

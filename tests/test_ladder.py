@@ -75,7 +75,7 @@ def of_lines(sample: Sample, kind: str, step: str, count: int) -> list[str]:
     language = sample.language
     if step == "basic":
         _, *lines, question = sample.input.split("\n")
-        form, key = NEEDLE[language], re.search(r"([\w-]+)(?:, som| given)", question)
+        form, key = NEEDLE[language], re.search(r"([\w-]+)(?:, som| given| nævnes)", question)
     else:
         rest, _, question = sample.input.rpartition(TASK[language])
         lines = rest.split("\n\n")[1].split("\n")

@@ -151,9 +151,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name == "run":
         return execute(given[1:])
     try:
-        return int(importlib.import_module(COMMANDS[name].module).main(given[1:]))
+        module = importlib.import_module(COMMANDS[name].module)
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "notebook", f"'rulerlib {name}'") from error
+    return int(module.main(given[1:]))
 
 
 def notebooks() -> Path:
@@ -190,5 +191,4 @@ def execute(arguments: Sequence[str]) -> int:
     packages.load("papermill", "notebook", "Executing a notebook")
     out = Path(given.out or f"runs/{notebook.name}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    words = [sys.executable, "-m", "papermill", str(notebook), str(out), *further]
-    return subprocess.call(words)
+    return subprocess.call([sys.executable, "-m", "papermill", str(notebook), str(out), *further])

@@ -219,7 +219,7 @@ def test_a_token_across_the_seam_belongs_to_the_question(base):
 @pytest.mark.parametrize("kind", ["MistralConfig", "Gemma2Config"])
 def test_a_sliding_window_is_read_in_pieces_and_joined(tmp_path, base, kind, monkeypatch):
     """Padding stands before a prompt, whose window is as wide as without its neighbours."""
-    monkeypatch.setattr(transformers_engine, "PIECE", 16)
+    monkeypatch.setitem(transformers_engine.PIECE, "cpu", 16)
     config = getattr(transformers, kind)(
         vocab_size=600, hidden_size=32, intermediate_size=64, num_hidden_layers=2, head_dim=16,
         num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=LIMIT,

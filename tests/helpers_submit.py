@@ -89,6 +89,13 @@ def linked(path: Path) -> None:
     (path / ANSWERS).symlink_to(path.parent / ANSWERS)
 
 
+def longer(path: Path) -> None:
+    """Danish stands at another length than English."""
+    text = (path / SETTINGS).read_text("utf-8")
+    (path / SETTINGS).write_text(text.replace('"da", "length": 900', '"da", "length": 1800'))
+    lines(lambda all_: [re.sub(r'("da, \w+, )900', r"\g<1>1800", line) for line in all_])(path)
+
+
 FIRST = "da, niah_single_1, 900"
 _LINE = f"{ANSWERS}, line 1: "
 _PROMPT = f"{ANSWERS}: {FIRST}, sample 0: its prompt is not the one that rulerlib makes"
@@ -160,6 +167,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
         about(lambda values: values.update(name="gpt-9")), "The folder has to be called gpt-9"
     ),
     "a claim in words": (about(lambda values: values.update(claimed="1M")), "'claimed' is '1M'"),
+    "a length in one language": (longer, "en was not asked at 1800; a table needs all lengths in"),
     "a file left out": (lambda path: (path / ANSWERS).unlink(), f"{ANSWERS} is missing"),
     "a forged table": (
         lambda path: (path / "summary.csv").write_text("model,effective\nlille,≥128K\n", "utf-8"),

@@ -129,11 +129,16 @@ def _missing_cells(submission: Submission, least: int) -> Iterator[str]:
             yield f"{part}: not one of the tasks of a submission, {', '.join(PACKED)}."
     # The frontier's tasks may be asked at lengths of their own.
     ruler = [key for key in sizes if key[1] in RULER] or [*sizes]
-    languages, _, lengths = (dict.fromkeys(names) for names in zip(*ruler, strict=True))
-    for language, length in itertools.product(languages, lengths):
+    asked = dict.fromkeys(key[::2] for key in ruler)
+    languages, lengths = (dict.fromkeys(values) for values in zip(*asked, strict=True))
+    for language in languages:
+        if without := [str(length) for length in lengths if (language, length) not in asked]:
+            needed = "a table needs all lengths in each language"
+            yield f"{language} was not asked at {listed(without)}; {needed}."
+    for language, length in asked:
         if missing := [task for task in RULER if (language, task, length) not in sizes]:
             yield f"{language}, {length}: a table needs all 13 tasks; missing: {listed(missing)}."
-        here = [size for key, size in sizes.items() if key[::2] == (language, length)] or [least]
+        here = [size for key, size in sizes.items() if key[::2] == (language, length)]
         if min(here) < max(least, *here):
             span = f"{min(here)} to {max(here)}" if min(here) < max(here) else str(min(here))
             needed = f"a table needs as many of each task, and at least {least}"

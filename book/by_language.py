@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from rulerlib.analysis.pairs import newcombe
 from rulerlib.analysis.tables import thousands
 from rulerlib.errors import DataError, ParameterError
+from rulerlib.explore import cells
 from rulerlib.plots import base
 from rulerlib.wording import listed
 
@@ -68,6 +70,26 @@ def losses(table: pd.DataFrame, languages: Sequence[str] = tuple(NAMES)) -> pd.D
     wanted = [(model, code) for model in table["model"].unique() for code in languages]
     chosen = wide.loc[wanted].reset_index()
     return chosen.rename(columns={length: thousands(length) for length in lengths})
+
+
+def rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the published table as rows of the explorer's leaderboard, one a model and language.
+
+    Parameters
+    ----------
+    table
+        From `read_table`.
+    """
+    lengths = sorted(table["length"].unique())
+    languages = [*dict.fromkeys([*NAMES, *sorted(table["language"].unique())])]
+    return [
+        cells.board_row(
+            "published", row["model"], row["language"],
+            averages={length: row[thousands(length)] for length in lengths},
+            table="OneRULER", loss=row["loss"],
+        )
+        for row in losses(table, languages).to_dict("records")
+    ]  # fmt: skip
 
 
 def courses(table: pd.DataFrame, title: str | None = None) -> base.Figure:

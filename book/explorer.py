@@ -1,10 +1,10 @@
-"""The explorer of the site: what its pages asked, models that were handed in, and RULER's table.
+"""The explorer of the site: what its pages asked, models that were handed in, published tables.
 
     explorer.write(Path("_build/html"))
 
 ``explore/index.html`` has every score and the answers behind it (`rulerlib.explore`). Its
 leaderboard stands in a page of the book: a row for each model that was handed in, beside those that
-RULER's authors published.
+RULER's authors published; and, as a second table, those of OneRULER by language.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from book import execute, leaderboard
+from book import by_language, execute, leaderboard
 from rulerlib import explore
 from rulerlib.tasks import RULER
 
@@ -25,6 +25,7 @@ FOLDER, BOARD = "explore", "board"
 ROOT = Path(__file__).parent.parent
 SUBMITTED = ROOT / "book" / "results" / "submitted"
 PUBLISHED = ROOT / "book" / "data" / "published_ruler.csv"
+BY_LANGUAGE = PUBLISHED.with_name("published_oneruler.csv")
 FACTS = ROOT / "book" / "data" / "model_facts.csv"
 STATIC = explore.site.STATIC
 
@@ -96,6 +97,7 @@ def write_board(site: Path) -> None:
     nested = style.replace(":root", "&")
     (folder / "board.css").write_text(f".ruler-board {{\n{nested}\n}}\n", "utf-8")
     rows = leaderboard.rows(leaderboard.read_table(PUBLISHED), FACTS)
+    rows += by_language.rows(by_language.read_table(BY_LANGUAGE))
     if (shown := site / FOLDER / "leaderboard.json").exists():
         known = json.loads(shown.read_text("utf-8"))["rows"]
         rows = [*(row for row in known if row["kind"] == "handed in"), *rows]

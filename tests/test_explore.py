@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shlex
 import shutil
@@ -290,6 +291,7 @@ def test_the_leaderboard_has_runs_submissions_and_the_published_table(handed_in,
     shutil.copy(out / "leaderboard.json", tmp_path / explorer.FOLDER)
     explorer.write_board(tmp_path)
     other, *published = read(tmp_path / explorer.BOARD, "leaderboard.json")["rows"]
+    published, by_language = published[:52], published[52:]
     assert other == {**theirs, "claimed": 4096}
     printed = leaderboard.read_table(explorer.PUBLISHED)
     again = leaderboard.recomputed(printed).to_dict("records")
@@ -300,6 +302,13 @@ def test_the_leaderboard_has_runs_submissions_and_the_published_table(handed_in,
     # Each printed cell that does not follow from its row is told.
     contradicted = leaderboard.contradictions(printed)
     assert sum(len(row.get("notes", ())) for row in published) == len(contradicted)
+    # The second table, cell by cell.
+    with explorer.BY_LANGUAGE.open(encoding="utf-8") as file:
+        cells = {(row["model"], row["language"], row["length"]): float(row["niah_accuracy"])
+                 for row in csv.DictReader(file)}  # fmt: skip
+    assert {row["table"] for row in by_language} == {"OneRULER"}
+    assert cells == {(row["model"], row["language"], length): value for row in by_language
+                     for length, value in row["averages"].items()}  # fmt: skip
 
 
 def test_a_submission_that_does_not_hold_is_not_published(handed_in, monkeypatch):

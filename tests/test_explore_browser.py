@@ -13,7 +13,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("pandas")
 
 from benchmarks.browser import served  # noqa: E402
-from book import explorer, leaderboard  # noqa: E402
+from book import by_language, explorer, leaderboard  # noqa: E402
 from rulerlib import explore  # noqa: E402
 
 expect = playwright.expect
@@ -205,13 +205,14 @@ def test_it_fits_a_phone_in_the_dark(reader):
 
 @pytest.fixture(scope="module")
 def board(tmp_path_factory):
-    """The address of a leaderboard with RULER's published table."""
+    """The address of a leaderboard with the published tables."""
     place = tmp_path_factory.mktemp("board")
     published = leaderboard.rows(leaderboard.read_table(explorer.PUBLISHED), explorer.FACTS)
     explore.write(write_runs(place / "runs"), place / "out")
     listed = place / "out" / "leaderboard.json"
     rows = json.loads(listed.read_text("utf-8"))["rows"]
-    listed.write_text(json.dumps({"rows": [*rows, *published]}))
+    second = by_language.rows(by_language.read_table(explorer.BY_LANGUAGE))
+    listed.write_text(json.dumps({"rows": [*rows, *published, *second]}))
     with served(place / "out") as address:
         yield f"{address}/leaderboard.html", published
 
@@ -260,6 +261,37 @@ def test_the_leaderboard_sorts_filters_and_draws_claims(browser, board, tmp_path
     expect(rows).to_have_count(len(published))
     page.get_by_label("Model has in its name").fill("gemini")
     expect(rows).to_have_count(sum("gemini" in row["model"].lower() for row in published))
+    assert not wrong
+
+
+def test_the_second_table_is_read_by_language_on_a_phone_by_keyboard(browser, board):
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    wrong = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(f"{board[0]}#claimed={1024**2}")
+    # The choice of a table is named by its label, and leaves behind what is in no row of it.
+    page.get_by_label("Table").focus()
+    page.keyboard.press("o")
+    rows, said = page.locator("#table tbody tr"), page.locator("#table-said")
+    expect(rows).to_have_count(6 * 26)
+    assert said.inner_text().startswith("156 of 156 rows; accuracy in needle tasks")
+    assert said.inner_text().count("give no n") == 1
+    assert page.locator("#charts, [name=claimed], [name=kind]").filter(visible=True).count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    options = page.locator("select[name=language] option").all_inner_texts()
+    assert options[:4] == ["all", "English", "Danish", "Chinese"]
+    assert options[2:] == ["Danish", *sorted(options[3:])]
+    page.get_by_label("Language").select_option(label="Danish")
+    expect(rows).to_have_count(6)
+    column = page.locator("#table tbody td:nth-child(5)")
+    assert column.all_inner_texts() == ["100", "96", "81", "72", "44", "22"]
+    page.get_by_role("button", name="loss").click()
+    expect(rows.first).to_contain_text("Llama 3.1 8B")
+    page.get_by_role("button", name="Show all").click()
+    expect(rows).to_have_count(6 * 26)
+    page.get_by_label("Table").select_option("RULER")
+    expect(rows).to_have_count(len(board[1]) + 4)
+    page.close()
     assert not wrong
 
 

@@ -208,7 +208,8 @@ def board_row(
     averages
         In percent, by length in tokens.
     values
-        Further columns: ``claimed`` in tokens, ``tasks``, ``avg``, ``inc``, ``dec``, ...
+        Further columns: ``claimed`` in tokens, ``tasks``, ``avg``, ``inc``, ``dec``, ...;
+        ``table``, where it is another one than RULER's.
 
     Returns
     -------

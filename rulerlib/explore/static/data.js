@@ -151,6 +151,13 @@ export function csv(rows, names) {
 /** Return a name with what a run changed as it is said: `vt+num_hops=8` is "vt, num hops 8". */
 export const worded = (task) => task.replaceAll("+", ", ").replace(/(?<=, ).*/, (knobs) => knobs.replace(/[_=]/g, " "));
 
+const languages = new Intl.DisplayNames("en", { type: "language" });
+
+/** Return the English name of a language; of a code that is none of a language, the code. */
+export function named(code) {
+  return /^[a-z]{2,3}$/.test(code) ? languages.of(code) : code;
+}
+
 /** Return a length in tokens as it is written: 4096 is 4K. */
 export function thousands(length) {
   if (length % 1024) return String(length);

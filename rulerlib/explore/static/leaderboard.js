@@ -1,7 +1,8 @@
-// The leaderboard: a row for each model, and what it claims beside what it can use.
+// The leaderboard: a row for each model, and what it claims beside what it can use. A second published
+// table stands beside RULER's: what is of other tasks shares no column with RULER's averages.
 
 import { claims } from "./claims.js";
-import { copyLink, decimal, element, homeward, load, save, thousands, view } from "./data.js";
+import { copyLink, decimal, element, homeward, load, named, save, thousands, view } from "./data.js";
 import { grid } from "./grid.js";
 
 const at = (name) => document.getElementById(name);
@@ -10,16 +11,28 @@ const control = (name) => form.elements.namedItem(name);
 const TASKS = 13;
 const CHOICES = ["kind", "language", "claimed", "reach"];
 const CHECKS = ["whole", "details"];
+const FIRST = "RULER";
+const OTHER = "OneRULER";
 let all;
 let lengths;
+let filled;
 let shownRows = [];
 
 const average = (value) => (value === undefined ? "–" : decimal(value));
+const differ = (rows, name) => new Set(rows.map((row) => row[name])).size > 1;
+const tableOf = (values) => (values.get("table") === OTHER ? OTHER : FIRST);
+const wholeOf = (table) => (table === FIRST ? "" : `table=${table}`);
 
-/** Return what tells a row from the others that are shown: where it comes from, its language, its tasks. */
+/** Return the languages of rows in order: English and Danish first, the others by name. */
+function languagesOf(rows) {
+  const codes = [...new Set(rows.map((row) => row.language))].sort((a, b) => named(a).localeCompare(named(b)));
+  const first = ["en", "da"].filter((code) => codes.includes(code));
+  return [...new Set([...first, ...codes])];
+}
+
+/** Return what tells a row from the others that are shown: where it comes from, its tasks. */
 function apart(row, rows) {
-  const differ = ["kind", "language"].filter((name) => new Set(rows.map((each) => each[name])).size > 1);
-  return [...differ.map((name) => row[name]), ...(row.tasks < TASKS ? [`${row.tasks} of ${TASKS} tasks`] : [])].join(", ");
+  return [...(differ(rows, "kind") ? [row.kind] : []), ...(row.tasks < TASKS ? [`${row.tasks} of ${TASKS} tasks`] : [])].join(", ");
 }
 
 /** Return a name with a link to where its facts come from, and what its own row contradicts. */
@@ -51,11 +64,13 @@ function columns(rows, details) {
   ];
   return [
     { name: "model", title: "model", shown: (row) => modelOf(row, rows) },
+    ...(differ(rows, "language") ? [{ name: "spoken", title: "language", shown: (row) => row.spoken }] : []),
     { name: "claimed", title: "claimed", number, shown: (row) => (row.claimed ? thousands(row.claimed) : "–") },
     { name: "reach", title: "effective", number, shown: effectiveOf },
     ...lengths.map((length) => (
-      { name: `at ${length}`, title: thousands(length), number, shown: (row) => average(row.averages[length]) }
+      { name: `at ${length}`, title: thousands(length), number, shown: (row) => (row.table === OTHER ? String : average)(row.averages[length]) }
     )),
+    { name: "loss", title: "loss", number, shown: (row) => String(row.loss) },
     { name: "avg", title: "Avg.", number, shown: (row) => average(row.avg) },
     ...(details ? more : []),
   ].filter(({ name }) => rows.some((row) => row[name] !== undefined && row[name] !== null));
@@ -65,51 +80,66 @@ function chosen(values) {
   const has = (values.get("model") ?? "").toLowerCase();
   const least = (name) => Number(values.get(name) ?? 0);
   return all.filter((row) => (
-    row.model.toLowerCase().includes(has)
+    row.table === tableOf(values)
+    && row.model.toLowerCase().includes(has)
     && ["kind", "language"].every((name) => !values.get(name) || row[name] === values.get(name))
     && ["claimed", "reach"].every((name) => (row[name] ?? 0) >= least(name))
     && (!values.get("whole") || row.tasks === TASKS)
   ));
 }
 
-function fill() {
-  const rising = (name) => [...new Set(all.map((row) => row[name]).filter(Boolean))].sort((a, b) => a - b);
+/** Fill the choices with what the rows of a table have; those of one value are not shown. */
+function fill(table) {
+  const rows = all.filter((row) => row.table === table);
+  const rising = (name) => [...new Set(rows.map((row) => row[name]).filter(Boolean))].sort((a, b) => a - b);
+  const offers = { kind: [...new Set(rows.map((row) => row.kind))], language: languagesOf(rows), claimed: rising("claimed"), reach: rising("reach") };
+  const texts = { kind: String, language: named, claimed: thousands, reach: thousands };
   for (const name of CHOICES) {
-    const numbers = !["kind", "language"].includes(name);
-    const values = numbers ? rising(name) : [...new Set(all.map((row) => row[name]))];
-    control(name).replaceChildren(element("option", { value: "" }, numbers ? "any" : "all"),
-      ...values.map((value) => element("option", { value }, numbers ? thousands(value) : value)));
-    control(name).parentElement.hidden = values.length < 2;
+    control(name).replaceChildren(element("option", { value: "" }, texts[name] === thousands ? "any" : "all"),
+      ...offers[name].map((value) => element("option", { value }, texts[name](value))));
+    control(name).parentElement.hidden = offers[name].length < 2;
   }
-  control("whole").parentElement.hidden = all.every((row) => row.tasks === TASKS);
+  control("table").value = table;
+  control("table").parentElement.hidden = !differ(all, "table");
+  control("whole").parentElement.hidden = !rows.some((row) => row.tasks < TASKS);
+  control("details").parentElement.hidden = table === OTHER;
+  at("charts").hidden = table === OTHER;
+  at("said").textContent = table === OTHER ? "What models find of needles in 26 languages, as OneRULER published it."
+    : "What models claim, and how much of it they can use, by RULER's tasks.";
+  filled = table;
 }
 
 function render() {
   const values = view.read();
+  const table = tableOf(values);
+  if (table !== filled) fill(table);
   if (control("model") !== document.activeElement) control("model").value = values.get("model") ?? "";
   for (const name of CHOICES) control(name).value = values.get(name) ?? "";
   for (const name of CHECKS) control(name).checked = Boolean(values.get(name));
   const rows = chosen(values);
-  shownRows = grid(rows, columns(rows, values.get("details")), values.get("sort") ?? "-reach");
+  shownRows = grid(rows, columns(rows, values.get("details")), values.get("sort") ?? (table === OTHER ? `-at ${lengths.at(-1)}` : "-reach"));
   const bare = rows.some((row) => row.kind === "published") ? " Published rows have no interval: their publishers give no n." : "";
-  at("table-said").textContent = `${rows.length} of ${all.length} rows; averages over RULER's 13 tasks, in %. The effective length is the`
-    + ` longest whose average exceeds 85.6 %; ≥ says that no longer one was measured.${bare}`;
-  claims(shownRows);
+  const what = table === OTHER ? "accuracy in needle tasks, in %; loss is from the shortest to the longest length, in points."
+    : "averages over RULER's 13 tasks, in %. The effective length is the longest whose average exceeds 85.6 %; ≥ says that no longer one was measured.";
+  at("table-said").textContent = `${rows.length} of ${all.filter((row) => row.table === table).length} rows; ${what}${bare}`;
+  if (table === FIRST) claims(shownRows);
 }
 
 function keep() {
-  const facts = ["model", "kind", "language", "claimed", "effective", "low", "high", "strict", "tasks"];
+  const facts = ["table", "model", "kind", "language", "claimed", "effective", "low", "high", "strict", "tasks"];
   const averages = [...lengths.map((length) => `at ${length}`), "avg", "inc", "dec"];
-  save(shownRows, [...facts, ...averages, "parameters", "trained", "architecture"], "leaderboard.csv");
+  save(shownRows, [...facts, ...averages, "loss", "parameters", "trained", "architecture"], "leaderboard.csv");
 }
 
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("input", ({ target }) => {
   const value = target.type === "checkbox" ? (target.checked ? "1" : "") : target.value;
-  view.go({ [target.name]: value }, target.type === "search");
+  // What was chosen in one table may be in no row of the other.
+  if (target.name === "table") location.hash = wholeOf(value);
+  else view.go({ [target.name]: value }, target.type === "search");
 });
 at("csv").addEventListener("click", keep);
-at("reset").addEventListener("click", () => { location.hash = ""; });
+at("reset").addEventListener("click", () => { location.hash = wholeOf(filled); });
 at("link").addEventListener("click", () => copyLink(at("link")));
 
 at("unserved").remove();
@@ -117,11 +147,9 @@ load("leaderboard.json").then(({ home, rows }) => {
   lengths = [...new Set(rows.flatMap((row) => Object.keys(row.averages).map(Number)))].sort((a, b) => a - b);
   // Columns are sorted by what a row has under their names; of equal ones the better average is first.
   all = rows.map((row) => ({
-    ...row, ...Object.fromEntries(lengths.map((length) => [`at ${length}`, row.averages[length]])),
+    table: FIRST, ...row, spoken: named(row.language), ...Object.fromEntries(lengths.map((length) => [`at ${length}`, row.averages[length]])),
   })).sort((a, b) => (b.avg ?? 0) - (a.avg ?? 0));
   if (at("home")) homeward(home);
-  at("said").textContent = "What models claim, and how much of it they can use, by RULER's tasks.";
-  fill();
   addEventListener("hashchange", render);
   render();
 }).catch((error) => { at("said").textContent = `This could not be shown: ${error.message}.`; });

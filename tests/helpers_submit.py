@@ -89,8 +89,7 @@ def linked(path: Path) -> None:
     (path / ANSWERS).symlink_to(path.parent / ANSWERS)
 
 
-def longer(path: Path) -> None:
-    """Danish stands at another length than English."""
+def longer_in_danish(path: Path) -> None:
     text = (path / SETTINGS).read_text("utf-8")
     (path / SETTINGS).write_text(text.replace('"da", "length": 900', '"da", "length": 1800'))
     lines(lambda all_: [re.sub(r'("da, \w+, )900', r"\g<1>1800", line) for line in all_])(path)
@@ -167,7 +166,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
         about(lambda values: values.update(name="gpt-9")), "The folder has to be called gpt-9"
     ),
     "a claim in words": (about(lambda values: values.update(claimed="1M")), "'claimed' is '1M'"),
-    "a length in one language": (longer, "en was not asked at 1800; a table needs all lengths in"),
+    "a length in one language": (longer_in_danish, "en was not asked at 1800; a table needs all"),
     "a file left out": (lambda path: (path / ANSWERS).unlink(), f"{ANSWERS} is missing"),
     "a forged table": (
         lambda path: (path / "summary.csv").write_text("model,effective\nlille,≥128K\n", "utf-8"),

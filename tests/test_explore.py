@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shlex
 import shutil
@@ -303,12 +302,9 @@ def test_the_leaderboard_has_runs_submissions_and_the_published_table(handed_in,
     contradicted = leaderboard.contradictions(printed)
     assert sum(len(row.get("notes", ())) for row in published) == len(contradicted)
     # The second table, cell by cell.
-    with explorer.BY_LANGUAGE.open(encoding="utf-8") as file:
-        cells = {(row["model"], row["language"], row["length"]): float(row["niah_accuracy"])
-                 for row in csv.DictReader(file)}  # fmt: skip
-    assert {row["table"] for row in by_language} == {"OneRULER"}
-    assert cells == {(row["model"], row["language"], length): value for row in by_language
-                     for length, value in row["averages"].items()}  # fmt: skip
+    shown = {f"{row['model']},{row['language']},{length},{value:.0f}"
+             for row in by_language for length, value in row["averages"].items()}  # fmt: skip
+    assert shown == {*explorer.BY_LANGUAGE.read_text("utf-8").splitlines()[1:]}
 
 
 def test_a_submission_that_does_not_hold_is_not_published(handed_in, monkeypatch):

@@ -15,7 +15,6 @@ from typing import Any
 
 from rulerlib import tasks
 from rulerlib.analysis import labels
-from rulerlib.errors import HALF
 from rulerlib.escaping import merged, visible
 from rulerlib.parts import Part, Parts
 from rulerlib.prompts import PromptFormat
@@ -65,10 +64,8 @@ def record(prediction: Prediction, judged: Mapping[str, Any]) -> dict[str, Any]:
         model thought; ``known``: depths, numbers of tokens and the like; and what was judged.
         Places count characters of Unicode, as Python does.
     """
-    # UTF-8 has no half characters; each becomes one other, so that places stay.
-    prompt = _plain(prediction.input)
+    prompt, others = prediction.input, prediction.others
     parts = shown_parts(prediction.parts)
-    others = prediction.others
     shown = {
         "index": prediction.index,
         "repeat": prediction.repeat,
@@ -76,8 +73,8 @@ def record(prediction: Prediction, judged: Mapping[str, Any]) -> dict[str, Any]:
         # What was handed in comes without its prompts.
         "pieces": [[*piece] for piece in fold(prompt, parts)] if prompt else [],
         "parts": [[part.role, part.start, part.end] for part in parts],
-        "prefix": _plain(others.get("answer_prefix") or ""),
-        "gold": [_plain(output) for output in prediction.outputs],
+        "prefix": others.get("answer_prefix") or "",
+        "gold": [*prediction.outputs],
         "answer": _shown(prediction.pred),
         "known": {
             name: _value(others[name]) for name in _KNOWN if others.get(name) not in (None, {})
@@ -89,10 +86,6 @@ def record(prediction: Prediction, judged: Mapping[str, Any]) -> dict[str, Any]:
     if others.get("thinking"):
         shown["thinking"] = _shown(str(others["thinking"]))
     return shown
-
-
-def _plain(text: str) -> str:
-    return HALF.sub("\ufffd", text)
 
 
 def _shown(text: str) -> str:

@@ -113,8 +113,7 @@ def write(
         samples = _write_answers(ours, numbers, _predictions(folders), target, prompts)
         for one, judged in others:
             samples += _write_answers(judged, numbers, one.predictions(), target, False)
-        kinds = {one.name: "handed in" for one, _ in others}
-        rows = cells.board_rows(table, claimed, kinds)
+        rows = cells.board_rows(table, claimed, {one.name: "handed in" for one, _ in others})
         _save(target / "leaderboard.json", {"home": home, "rows": rows})
         for path in STATIC.iterdir():
             if path.is_file():
@@ -197,12 +196,11 @@ def _write_answers(
             records.append({**record, "command": answers.command(about, prediction.index)})
             if prompts:
                 whole = target / "prompts" / str(numbers[key]) / f"{prediction.index}.txt"
-                _save_text(whole, HALF.sub("\ufffd", prediction.input))
+                _save_text(whole, prediction.input)
         folder = target / "answers" / str(numbers[key])
         for number, start in enumerate(range(0, len(records), CHUNK)):
             _save(folder / f"{number}.json", records[start : start + CHUNK])
-        names = ("index", "repeat", "score", "error")
-        listed = [[record[name] for name in names] for record in records]
+        listed = [[one[key] for key in ("index", "repeat", "score", "error")] for one in records]
         settings = answers.settings(about)
         _save(folder / "cell.json", {"settings": settings, "chunk": CHUNK, "samples": listed})
         count += len(records)
@@ -236,10 +234,11 @@ def _save(path: Path, values: Any) -> None:
         text = write(values, allow_nan=False)
     except ValueError:
         text = write(json.loads(write(values), parse_constant=str))
-    _save_text(path, HALF.sub("\ufffd", text))
+    _save_text(path, text)
 
 
 def _save_text(path: Path, text: str) -> None:
     with files.saving(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
+        # UTF-8 has no half characters; each becomes one other, so that places stay.
+        path.write_bytes(HALF.sub("\ufffd", text).encode())

@@ -129,13 +129,13 @@ def _missing_cells(submission: Submission, least: int) -> Iterator[str]:
             yield f"{part}: not one of the tasks of a submission, {', '.join(PACKED)}."
     # The frontier's tasks may be asked at lengths of their own.
     ruler = [key for key in sizes if key[1] in RULER] or [*sizes]
-    asked = dict.fromkeys(key[::2] for key in ruler)
-    languages, lengths = (dict.fromkeys(values) for values in zip(*asked, strict=True))
+    places = dict.fromkeys(key[::2] for key in ruler)
+    languages, lengths = (dict.fromkeys(values) for values in zip(*places, strict=True))
     for language in languages:
-        if without := [str(length) for length in lengths if (language, length) not in asked]:
+        if without := [str(length) for length in lengths if (language, length) not in places]:
             needed = "a table needs all lengths in each language"
             yield f"{language} was not asked at {listed(without)}; {needed}."
-    for language, length in asked:
+    for language, length in places:
         if missing := [task for task in RULER if (language, task, length) not in sizes]:
             yield f"{language}, {length}: a table needs all 13 tasks; missing: {listed(missing)}."
         here = [size for key, size in sizes.items() if key[::2] == (language, length)]

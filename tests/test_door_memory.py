@@ -12,18 +12,20 @@ import shutil
 import subprocess
 import sys
 import threading
+import urllib.parse
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 pytest.importorskip("yaml")
-pytest.importorskip("numpy")
+pytest.importorskip("pandas")
 
 from helpers_memory import Student, kept, matrix, metrics, rows, taught
 
 from conftest import ROOT
 from rulerlib import doors, models
+from rulerlib.analysis import memory_page
 from rulerlib.errors import ParameterError, RunMismatchError
 from rulerlib.memory import presets, teaching, work
 
@@ -272,13 +274,25 @@ def test_a_memory_is_named_on_the_command_line(tmp_path):
     ]  # fmt: skip
     for name in ("metrics.csv", "metrics.json"):
         assert len([*(tmp_path / "runs").rglob(name)]) == 4
-    page = (tmp_path / "runs" / "memory" / "report.html").read_text("utf-8")
+    report = tmp_path / "runs" / "memory" / "report.html"
     assert done.stdout.endswith("report.html\n")
-    headings = ["Scores", "What was delivered", "What was kept", "Each question"]
-    assert all(f"<h2>{heading}</h2>" in page for heading in headings)
-    links = re.findall("href='([^']+)'", page)
+    links = re.findall("href='([^']+)'", report.read_text("utf-8"))
     assert len(links) == 8
-    assert all((tmp_path / "runs" / "memory" / link).is_file() for link in links)
+    assert all((report.parent / urllib.parse.unquote(link)).is_file() for link in links)
+    # Markdown, as a reader of it shows it, says the same to the letter, whatever marks stand in it.
+    bs4, markdown_it = map(pytest.importorskip, ("bs4", "markdown_it"))
+    sentence = "A | <b> *c* `d` __e__ &amp; span_short"
+    folders = sorted({(report.parent / urllib.parse.unquote(link)).parent for link in links})
+    memory_page.write(report, folders, [sentence])
+    page, marked = (report.with_suffix(end).read_text("utf-8") for end in (".html", ".md"))
+    shown = markdown_it.MarkdownIt("gfm-like", {"linkify": False}).render(marked)
+    texts, again = (
+        [*bs4.BeautifulSoup(each, "html.parser").stripped_strings]
+        for each in (page.partition("</title>")[2], shown)
+    )
+    assert texts == again
+    assert {sentence, "Scores", "What was delivered", "What was kept", "Each question"} < {*texts}
+    assert shown.count("<td") == page.count("<td>") > 100
 
 
 CHEATS = [

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
 
 from rulerlib.analysis import memory, memory_pairs, memory_rows
 from rulerlib.comparison import STYLE
@@ -22,22 +26,48 @@ TABLES = {
 def write(path: Path, folders: Sequence[Path], stopped: Sequence[str] = ()) -> Path:
     """Write a page about the runs in some folders, and what stopped others; return its path.
 
+    The same stands beside it as Markdown, in a file that ends in ``.md``.
+
     Raises
     ------
     ParameterError
-        If the file cannot be written.
+        If a file cannot be written.
     """
     rows = memory_rows.of_runs(folders)
     told = [*stopped, memory.reader_ceiling(rows), memory_pairs.no_better(rows)]
-    lines = [f"<p>{html.escape(sentence)}</p>" for sentence in told]
+    marked = ["# Memories", *map(_both, told)]
+    lines = [f"<p>{sentence}</p>" for sentence in marked[1:]]
     for heading, tabulate in TABLES.items():
         if len(table := tabulate(rows)):
-            text = table.to_html(index=False, border=0, na_rep="", float_format="{:.3f}".format)
-            lines.append(f"<h2>{heading}</h2>{text}")
+            shown = table.map(_cell)
+            lines.append(f"<h2>{heading}</h2>{shown.to_html(index=False, border=0, escape=False)}")
+            cells = list(shown), ["---"] * len(shown.columns), *shown.to_numpy().astype(str)
+            text = "\n".join(f"| {' | '.join(line)} |" for line in cells)
+            marked.append(f"## {heading}\n\n{text}")
     names = (folder / name for folder in folders for name in ("metrics.csv", "metrics.json"))
-    places = [html.escape(os.path.relpath(name, path.parent)) for name in names if name.exists()]
-    lines += ["<h2>Each question</h2>", *(f"<a href='{name}'>{name}</a><br>" for name in places)]
+    places = [os.path.relpath(name, path.parent) for name in names if name.exists()]
+    # The name of a folder may have a "#", which would end the path of a link.
+    links = [(quote(place), _both(place)) for place in places]
+    lines += ["<h2>Each question</h2>", *(f"<a href='{at}'>{name}</a><br>" for at, name in links)]
+    marked += ["## Each question", "\n".join(f"- [{name}]({at})" for at, name in links)]
     head = f"<!doctype html><html lang='en'><meta charset='utf-8'><style>{STYLE}</style>"
     with files.replacing(path) as file:
         file.write("\n".join([f"{head}<title>Memories</title><h1>Memories</h1>", *lines]))
+    with files.replacing(path.with_suffix(".md")) as file:
+        file.write("\n\n".join(marked) + "\n")
     return path
+
+
+def _cell(value: Any) -> str:
+    """Return a value of a table as text: of a share three places, of what is missing nothing."""
+    shown = f"{value:.3f}" if isinstance(value, float) else str(value)
+    return "" if pd.isna(value) else _both(shown)
+
+
+def _both(text: str) -> str:
+    """Return a text that says the same in HTML and in a cell of Markdown: marks are entities.
+
+    >>> _both("a | __b__ < span_short")
+    'a &#124; &#95;&#95;b&#95;&#95; &#60; span_short'
+    """
+    return re.sub(r"[&<>|*`]|__", lambda hit: "".join(f"&#{ord(mark)};" for mark in hit[0]), text)

@@ -171,7 +171,7 @@ class Budget:
 
     def plain(self, text: str, answer_prefix: str, fed: int) -> int:
         """Return the number of tokens of a prompt as plain text, given that of what is fed."""
-        if not self.frame.chat:
+        if not (self.frame.chat or self.frame.before):
             return fed - self.frame.special
         return self.tokenizer.count(text + answer_prefix)
 
@@ -242,11 +242,11 @@ class Composer:
         end = budget.beside(after, before=ANCHOR) - seams.cost(ANCHOR, after)
         fed = self._head(draft) + self._first(before, context) + context.total
         fed += seams.cost(last, after) + end
-        if not frame.chat:
+        if not (frame.chat or frame.before):
             return fed + frame.special, fed
         rest = draft.tail + budget.prefix(draft)
         plain = self._opening(draft, context) + context.total + seams.cost(last, rest)
-        return fed, plain + seams.count(rest)
+        return fed + frame.special, plain + seams.count(rest)
 
     def _head(self, draft: Draft) -> int:
         """Return the tokens of the text before the context, as a model is fed it."""

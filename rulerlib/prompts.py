@@ -53,7 +53,8 @@ class PromptFormat:
     chat
         True for the chat template, False for plain text, None for the template where there is one.
     system_prompt
-        The system message before the question; needs a chat template.
+        The system message before the question; needs a chat template. Where ``chat`` is False it
+        is the first paragraph of the plain text.
     answer_prefix
         Where the answer prefix stands, one of `PLACES`. Plain text has no turns, and "user" is
         there what "assistant" is.
@@ -116,7 +117,9 @@ class PromptFormat:
 
     def _check_plain(self) -> None:
         """Refuse what only a chat template can do."""
-        for name, nothing in (("system_prompt", None), ("thinking", None), ("thinking_tokens", 0)):
+        # Who asks for plain text gets the system message as text; who does not may expect a system.
+        system = () if self.chat is False else (("system_prompt", None),)
+        for name, nothing in (*system, ("thinking", None), ("thinking_tokens", 0)):
             value = getattr(self, name)
             require(value == nothing, name, value, f"{nothing}, because no chat template is in use")
 
@@ -155,7 +158,8 @@ class PromptFormat:
         require(has_template or not self.chat, "chat", True, allowed_values)
         if self.chat is False or not has_template:
             self._check_plain()
-            return Frame(special=tokenizer.special, format=replace(self, chat=False))
+            before = f"{self.system_prompt}\n\n" if self.system_prompt else ""
+            return Frame(before, special=tokenizer.special, format=replace(self, chat=False))
         template = f"the chat template of '{tokenizer.name}'"
         if self.system_prompt is not None:
             allowed_values = f"None, because {template} takes no system message"

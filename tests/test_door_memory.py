@@ -272,12 +272,10 @@ def test_a_memory_is_named_on_the_command_line(tmp_path):
     assert [name.partition("-")[0] for name in presets_told] == [
         "span_short", "rag", "oracle", "my_memory",
     ]  # fmt: skip
-    for name in ("metrics.csv", "metrics.json"):
-        assert len([*(tmp_path / "runs").rglob(name)]) == 4
     report = tmp_path / "runs" / "memory" / "report.html"
     assert done.stdout.endswith("report.html\n")
     links = re.findall("href='([^']+)'", report.read_text("utf-8"))
-    assert len(links) == 8
+    assert len(links) == 2 * 4
     assert all((report.parent / urllib.parse.unquote(link)).is_file() for link in links)
     # Markdown, as a reader of it shows it, says the same to the letter, whatever marks stand in it.
     bs4, markdown_it = map(pytest.importorskip, ("bs4", "markdown_it"))
@@ -292,7 +290,6 @@ def test_a_memory_is_named_on_the_command_line(tmp_path):
     )
     assert texts == again
     assert {sentence, "Scores", "What was delivered", "What was kept", "Each question"} < {*texts}
-    assert shown.count("<td") == page.count("<td>") > 100
 
 
 CHEATS = [

@@ -57,6 +57,8 @@ def test_the_wording_is_that_of_the_language(code):
     assert remembered.format(pack).system_prompt == wording["memory"]
     own = load("rag", {"system_prompt": "Be brief."})
     assert own.format(pack).system_prompt == "Be brief."
+    plain = load("rag", {"use_chat_template": False}).format(pack)
+    assert (plain.system_prompt, plain.stop) == (wording["prompt"], ("\n",))
 
 
 def test_a_change_to_what_is_there_already_is_none():
@@ -96,7 +98,6 @@ def test_a_change_is_read_off_the_name(name, changes, short):
         ("core", {"k": 3}, r"setting of core is 'k', but must be one of use_chat_template"),
         ("memory/hei_nw", {"k": 0}, r"k is 0, but must be a whole number, at least 1"),
         ("memory/hei_nw", {"surprise": "me"}, r"surprise is 'me', but must be one of reader, none"),
-        ("rag", {"use_chat_template": False}, r"system_prompt is .*no chat template is in use"),
         ("rag", {"max_new_tokens": True}, r"max_new_tokens is True, but must be a whole number"),
         ("rag", {"system_prompt": " "}, r"system_prompt is ' ', but must be a text, or None"),
         ("rag", ["k"], r"changes is \['k'\], but must be a dictionary"),

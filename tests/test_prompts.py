@@ -6,12 +6,14 @@ Prompts are held against what `transformers` makes of the same messages.
 from __future__ import annotations
 
 import pytest
+from helpers_tasks import check_lengths
 from helpers_templates import FAMILIES, SPECIAL
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import CHAT_TEMPLATE, make_tokenizer, reference
 from rulerlib import tokens
+from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.prompts import PLACES, TAGS, Frame, PromptFormat
 
@@ -81,11 +83,7 @@ def test_what_is_recorded_gives_the_same_format_again():
                 {"chat": False, "answer_prefix": "user", name: value},
                 rf"{name} is {value!r}, but must be (0|None), because no chat template is in use",
             )
-            for name, value in (
-                ("thinking_tokens", 9),
-                ("system_prompt", "Kort!"),
-                ("thinking", False),
-            )
+            for name, value in (("thinking_tokens", 9), ("thinking", False))
         ),
     ],
 )
@@ -102,6 +100,16 @@ def test_a_chat_template_is_used_where_there_is_one(bytelevel, words):
     plain = PromptFormat(chat=False).frame(bytelevel)
     assert (plain.chat, plain.special) == (False, 1)
     assert PromptFormat().frame(words) == Frame(format=PromptFormat(chat=False))
+
+
+def test_a_system_prompt_is_the_first_paragraph_of_plain_text(tokenizer):
+    plain = PromptFormat(chat=False, system_prompt="Svar kort.")
+    fed = plain.frame(tokenizer).prompt(QUESTION, PREFIX)
+    assert fed == f"Svar kort.\n\n{QUESTION}{PREFIX}"
+    for task in ("niah_multiquery", "vt", "qa_1"):
+        data = Dataset(task, 1500, "da", tokenizer, num_samples=2, format=plain)
+        for sample in data:
+            assert check_lengths(data, sample) == sample.length_w_model_temp > sample.length
 
 
 @pytest.mark.parametrize("name", ["bytelevel", "lille"])

@@ -39,7 +39,7 @@ knobs = st.dictionaries(
 )  # fmt: skip
 formats = st.builds(
     lambda chat, stop, system, place: PromptFormat(
-        chat=chat, stop=stop, system_prompt=system if chat else None, answer_prefix=place
+        chat=chat, stop=stop, system_prompt=system, answer_prefix=place
     ),
     st.sampled_from([None, True, False]),
     st.lists(st.sampled_from(["\n", "a b", "A", "END", "x" * 200]), max_size=2),

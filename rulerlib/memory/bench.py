@@ -6,10 +6,10 @@
 
 The first command prints all that would be run, the second one runs a little, the third one asks a
 memory of your own beside none, a search, and the facts themselves. Each ends with a page of tables,
-``report.html`` in the folder of all runs, and as Markdown ``report.md`` beside it. All that can be known before anything is taught is
-checked first (`check`). What stops one piece of work stops no other, and is
-tried again by the next run; what is finished is not done again. A process of its own teaches and
-(`rulerlib.memory.teaching`); this one asks (`rulerlib.memory.asking`).
+``report.html`` in the folder of all runs, and as Markdown ``report.md`` beside it. All that can be
+known before anything is taught is checked first (`check`). What stops one piece of work stops no
+other, and is tried again by the next run; what is finished is not done again. A process of its own
+teaches (`rulerlib.memory.teaching`); this one asks (`rulerlib.memory.asking`).
 """
 
 from __future__ import annotations

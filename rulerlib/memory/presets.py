@@ -91,7 +91,8 @@ class Preset:
     surprise
         One of `SURPRISES`.
     use_chat_template
-        Whether questions are put by the chat template of the model, which must have one.
+        Whether questions are put by the chat template of the model, which must have one. Where
+        they are not, the system prompt begins the plain text, and a line ends the answer.
     system_prompt
         The system message. The English wording of ``system.prompt`` and ``system.memory`` in
         ``memory.toml`` stands for that of each language; None: no message.
@@ -125,7 +126,7 @@ class Preset:
         require(holds, "surprise", surprise, "'none', because nothing is kept")
         flag("use_chat_template", self.use_chat_template)
         whole_number("max_new_tokens", self.max_new_tokens, 1)
-        # Refuses a system prompt that is no text, or has no chat template to stand in.
+        # Refuses a system prompt that is no text.
         PromptFormat(chat=self.use_chat_template, system_prompt=self.system_prompt)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -168,7 +169,9 @@ class Preset:
         for rule, worded in english.items():
             if worded == self.system_prompt:
                 text = wording(language)["system"][rule]
-        return PromptFormat(chat=self.use_chat_template, system_prompt=text)
+        # Plain text has no turn that could end.
+        stop = () if self.use_chat_template else ("\n",)
+        return PromptFormat(chat=self.use_chat_template, system_prompt=text, stop=stop)
 
     def decoding(self) -> Decoding:
         """Return how the model chooses its tokens, and how many: greedily."""

@@ -94,8 +94,8 @@ class Preset:
         Whether questions are put by the chat template of the model, which must have one. Where
         they are not, the system prompt begins the plain text, and a line ends the answer.
     system_prompt
-        The system message. The English wording of ``system.prompt`` and ``system.memory`` in
-        ``memory.toml`` stands for that of each language; None: no message.
+        The system message. The names of those in ``memory.toml`` (``prompt``, ``memory``,
+        ``worked``) and their English wording stand for that of each language; None: no message.
     max_new_tokens
         Room for an answer, in tokens.
     changes
@@ -167,7 +167,7 @@ class Preset:
         """
         text, english = self.system_prompt, wording(languages.load("en"))["system"]
         for rule, worded in english.items():
-            if worded == self.system_prompt:
+            if self.system_prompt in (rule, worded):
                 text = wording(language)["system"][rule]
         # Plain text has no turn that could end.
         stop = () if self.use_chat_template else ("\n",)

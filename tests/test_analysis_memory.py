@@ -298,13 +298,14 @@ def test_pairing_needs_the_same_questions_and_seeds_are_not_mixed(tmp_path):
 def test_presets_that_were_asked_otherwise_are_not_compared(rows):
     table = memory_pairs.compared(rows)
     core = table[table["preset"] == "core"]
-    assert len(core)
     assert core["difference"].isna().all()
     assert {*core["note"]} == {"asked with another system prompt, tokens to generate"}
     assert "span_short" not in {*table["preset"]}
     others = table[(table["preset"] != "core") & (table["size"] == 20)]
     assert others["difference"].notna().all()
     assert {*table[table["size"] == 40]["note"]} == {"the baseline was not asked"}
+    alike = memory_pairs.compared(rows.assign(changes="max_new_tokens=9"))
+    pd.testing.assert_frame_equal(alike[[*table]], table)
 
 
 def test_what_can_be_had_for_nothing_does_not_depend_on_the_preset(rows, questions):

@@ -107,8 +107,7 @@ def test_a_system_prompt_is_the_first_paragraph_of_plain_text(tokenizer):
     fed = plain.frame(tokenizer).prompt(QUESTION, PREFIX)
     assert fed == f"Svar kort.\n\n{QUESTION}{PREFIX}"
     for task in ("niah_multiquery", "vt", "qa_1"):
-        data = Dataset(task, 1500, "da", tokenizer, num_samples=2, format=plain)
-        for sample in data:
+        for sample in (data := Dataset(task, 1500, "da", tokenizer, 2, format=plain)):
             assert check_lengths(data, sample) == sample.length_w_model_temp > sample.length
 
 

@@ -94,12 +94,14 @@ def compared(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFram
         return rows
     rng, by, comparisons = np.random.default_rng(0), by_of(rows, by), []
     others = _without_preset(by)
-    is_baseline = (rows["preset"] == BASELINE) & (rows["changes"] == "")
+    is_baseline = rows["preset"] == BASELINE
+    # As its file says; where all were asked in another way (as plain text, say), in that one.
+    is_baseline &= rows["changes"] == rows.loc[is_baseline, "changes"].min()
     first = {tuple(names.values()): part for names, part in groups(rows[is_baseline], others)}
     if not first:
         return nothing(f"{BASELINE} was not asked, so there is nothing to compare with.")
     for names, part in groups(rows, by):
-        if names["preset"] != BASELINE or (part["changes"] != "").any():
+        if not is_baseline[part.index].all():
             other = first.get(tuple(names[name] for name in others))
             comparisons.append({**names, "measure": "em_norm", **_difference(part, other, rng)})
     if not comparisons:

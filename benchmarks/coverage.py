@@ -26,7 +26,6 @@ from rulerlib.analysis import effective, newcombe
 from rulerlib.analysis.averages import Averages, of_answers, weights_of
 from rulerlib.analysis.effective_length import READINGS, readings
 from rulerlib.analysis.pairs import compared
-from rulerlib.analysis.summary import rank_intervals
 from rulerlib.errors import RulerError
 from rulerlib.intervals import clustered, wilson
 from rulerlib.sequential import THRESHOLD
@@ -244,20 +243,6 @@ def of_effective(shape: str, reading: str, dependence: float) -> Round:
     return once
 
 
-def of_ranks(rates: tuple[float, ...]) -> Round:
-    """Four tasks at one length; the rank of the model that is truly second of five."""
-
-    def once(n: int, rng: np.random.Generator) -> bool:
-        drawn = []
-        for rate in rates:
-            one = answered(np.full((4, 1), rate), n, 0, rng)
-            drawn.append(one.drawn(np.ones(1), rng.standard_normal(DRAWS)))
-        low, high = rank_intervals(np.column_stack(drawn))
-        return bool(low[1] <= 2 <= high[1])
-
-    return once
-
-
 # --- The table -------------------------------------------------------------------------------
 
 
@@ -297,9 +282,6 @@ def rows() -> Iterator[tuple[str, str, str, Round]]:
             text = " ".join(f"{rate:g}" for rate in rates)
             once = of_effective(shape, reading, 0.3)
             yield f"effective length ({reading})", f"4 tasks, {shape}", text, once
-    for five in ((0.95, 0.9, 0.85, 0.8, 0.7), (0.92, 0.91, 0.9, 0.89, 0.88)):
-        text = " ".join(f"{rate:g}" for rate in five)
-        yield "rank", "the second of 5 models", text, of_ranks(five)
     for p in (0.9, 0.99, 1.0):
         yield "not used: bootstrap", "average of 13 tasks", f"{p:g}", by_bootstrap(p, 13)
         yield "not used: posteriors", "average of 13 tasks", f"{p:g}", by_posteriors(p, 13)

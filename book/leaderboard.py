@@ -17,8 +17,7 @@ import pandas as pd
 from rulerlib.analysis import averages
 from rulerlib.analysis.averages import weighted
 from rulerlib.analysis.effective_length import READINGS, Effective, effective
-from rulerlib.analysis.summary import ranks
-from rulerlib.analysis.tables import thousands, tokens
+from rulerlib.analysis.tables import even, thousands, tokens
 from rulerlib.errors import DataError
 from rulerlib.explore import cells
 from rulerlib.sequential import THRESHOLD
@@ -235,7 +234,9 @@ def _ranks_contradicted(
     """Return the ranks by one average that the averages themselves contradict."""
     printed, name = table[f"{key}_rank"], AVERAGES[key]
     has = printed.notna()
-    counted = ranks(again.loc[has, name]) + int(printed[has].min()) - 1
+    # Of equal averages all have the best of their ranks.
+    places = even(again.loc[has, name]).rank(method="min", ascending=False)
+    counted = places + int(printed[has].min()) - 1
     rows: list[tuple[Any, ...]] = []
     for row in printed.index[has & (printed != counted.reindex(printed.index))]:
         was, now, own = int(printed[row]), int(counted[row]), again.loc[row, name]

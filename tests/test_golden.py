@@ -142,7 +142,6 @@ def tables() -> Iterator[tuple[str, str]]:
             "summary": analysis.summary(scores, 85.6, {}, **drawn),
             "by_length": averages,
             "effective_lengths": analysis.effective_lengths(scores, 85.6, **drawn),
-            "samples_used": analysis.samples_used(scores, 85.6),
             "accuracy": analysis.accuracy(scores),
             "by_depth": analysis.by_depth(scores, 10),
             "two_by_two": analysis.two_by_two(scores, both, by=("language", "length"), **drawn),

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from conftest import ROOT, python
-from rulerlib import analysis, sequential, show
+from rulerlib import analysis, sequential
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.models import Generation
 from rulerlib.progress import Progress
@@ -173,13 +173,9 @@ def test_a_run_ends_where_it_is_clear(tmp_path, rate, verdict):
         said = [side([(sum(each[:at]), at) for each in right], 85.6) for at in steps if at <= used]
         assert said == [None] * (len(said) - 1) + [verdict]
         assert (used == 60) == (verdict is None)
-    table = analysis.samples_used(analysis.scores(run.predictions()))
-    assert table["average is"].tolist() == [verdict or "undecided"] * 2
+    table = analysis.overview(analysis.scores(run.predictions()))
     assert table["n"].tolist() == [2 * count for count in counted(run).values()]
     assert table["planned"].tolist() == [120, 120]
-    assert table["used"].tolist() == pytest.approx([n / 1.2 for n in table["n"]])
-    low, high = table.loc[0, ["low", "high"]]
-    assert f"{low:.1f} – {high:.1f}" in show.table(table).to_html()
 
 
 def test_a_stopped_run_goes_on_by_another_plan(tmp_path):
@@ -196,9 +192,7 @@ def test_a_stopped_run_goes_on_by_another_plan(tmp_path):
     assert paths[0].read_bytes().startswith(before)
     assert counted(whole) == {600: 60}
     assert "sequential" not in json.loads(paths[0].with_suffix(".settings.json").read_text("utf-8"))
-    scores = analysis.scores(whole.predictions())
-    assert "planned" not in scores
-    assert "No plan was sequential" in analysis.samples_used(scores).attrs["why"]
+    assert "planned" not in analysis.scores(whole.predictions())
     # What stands there is enough, and the file stays what it is: one of a fixed design.
     made(tmp_path, 1.0).predict()
     assert counted(whole) == {600: 60}
@@ -265,17 +259,18 @@ def test_tables_have_the_interval_that_holds_wherever_one_stops(stopped):
         own = row["mean"] * row["n"], row["n"]
         assert (row["low"], row["high"]) == pytest.approx(confidence_sequence([own]))
         assert row["planned"] == 60
-    used = analysis.samples_used(table).set_index("length")
-    for row in analysis.by_length(table).to_dict("records"):
-        assert (row["low"], row["high"]) == pytest.approx(
-            tuple(used.loc[row["length"], ["low", "high"]])
-        )
+    averages = analysis.by_length(table)
+    for row in averages.to_dict("records"):
+        part = analysis.of_measure(table[table["length"] == row["length"]], "ruler")
+        values = part.groupby("task")["value"]
+        held = confidence_sequence([*zip(values.sum(), values.size(), strict=True)])
+        assert (row["low"], row["high"]) == pytest.approx(tuple(100 * end for end in held))
     effective = analysis.effective_lengths(table, resamples=400)
     assert effective["effective"].tolist() == ["≥600", "≥600"]
     assert effective["low"].tolist()[0] == "≥600"
     assert analysis.overview(table)["planned"].tolist() == [120, 120]
     fixed = analysis.by_length(table.drop(columns="planned"))
-    assert (fixed["low"] > used["low"].to_numpy()).all(), "one look is worth more than many"
+    assert (fixed["low"] > averages["low"]).all(), "one look is worth more than many"
     assert analysis.accuracy(table, by=("model", "language"))["planned"].tolist() == [240]
 
 

@@ -36,7 +36,7 @@ from rulerlib.analysis.accuracy import (
     overview,
 )
 from rulerlib.analysis.averages import by_length, weighted
-from rulerlib.analysis.effective_length import effective, effective_lengths, samples_used
+from rulerlib.analysis.effective_length import effective, effective_lengths
 from rulerlib.analysis.error_tables import (
     error_examples,
     errors,

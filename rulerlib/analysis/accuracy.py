@@ -20,7 +20,7 @@ import pandas as pd
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import BY, groups_of, nothing, rows_of, tasks_in
 from rulerlib.intervals import Clustered, clustered
-from rulerlib.sequential import Tally, confidence_sequence, tally
+from rulerlib.sequential import confidence_sequence, tally
 
 
 def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = BY) -> pd.DataFrame:
@@ -150,25 +150,20 @@ def mean_of(part: pd.DataFrame, values: pd.Series, sharing: bool) -> Clustered:
     return clustered(values.astype(float).tolist(), units)
 
 
-def tallies(table: pd.DataFrame, column: str = "value") -> list[tuple[dict[str, Any], Tally]]:
-    """Return what was drawn of each task at each length: its names, and sum and number of draws."""
-    cells = [name for name in (*BY, "setting") if name in table]
-    return [
-        (names, tally(part[column].tolist(), clusters(part).tolist()))
-        for names, part in groups_of(table, cells)
-    ]
-
-
 def _stopped(part: pd.DataFrame, column: str) -> dict[str, Any]:
     """Return what a sequential plan changes in a row of `means`.
 
     The samples of several lengths are the same, so that one interval for all of them would not
     hold wherever one stops; it stays as it is.
     """
-    planned = part.drop_duplicates([name for name in (*BY, "setting") if name in part])["planned"]
+    cells = [name for name in (*BY, "setting") if name in part]
+    planned = part.drop_duplicates(cells)["planned"]
     if planned.isna().all() or part["length"].nunique() > 1:
         return {"planned": planned.sum() if planned.notna().all() else math.nan}
-    drawn = [draws for _, draws in tallies(part, column)]
+    drawn = [
+        tally(answers[column].tolist(), clusters(answers).tolist())
+        for _, answers in groups_of(part, cells)
+    ]
     total = sum(count for _, count in drawn)
     low, high = confidence_sequence(drawn, [count / total for _, count in drawn])
     return {"low": low, "high": high, "planned": planned.sum()}
@@ -231,13 +226,6 @@ def clusters(table: pd.DataFrame) -> pd.Series:
     return prefixes + "/" + pd.Series(units, table.index, dtype=object)
 
 
-def in_samples(table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of which several may be of one sample: without a context, it is their cluster."""
-    contexts = table["context_id"].astype(object)
-    sample = "sample " + table["index"].astype(str)
-    return table.assign(context_id=contexts.where(contexts.notna(), sample))
-
-
 # --- By depth ---------------------------------------------------------------------------------
 
 
@@ -296,7 +284,10 @@ def by_depth(table: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
         return nothing(why, [*BY, "depth", "n", "found", "low", "high"])
     needles = pd.DataFrame(rows.pop("needles").tolist(), columns=["depth", "found"], dtype=float)
     needles["depth"] = needles["depth"].map(lambda depth: depth_bin(depth, bins))
-    shares = means(in_samples(rows.join(needles)), "found", [*BY, "depth"])
+    # Several needles may be of one sample, which without a context is their cluster.
+    contexts, alone = rows["context_id"].astype(object), "sample " + rows["index"].astype(str)
+    rows["context_id"] = contexts.where(contexts.notna(), alone)
+    shares = means(rows.join(needles), "found", [*BY, "depth"])
     shares = shares.drop(columns=["contexts", "design_effect"], errors="ignore")
     shares.attrs["depths"] = _grid(bins)
     return shares

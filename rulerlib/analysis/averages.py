@@ -170,8 +170,7 @@ def averages(
         NaN: it could not be compared.
     resamples, seed
         How many draws are made of what the averages may truly be, and the seed of their random
-        numbers. Intervals do not depend on them; the shares of effective lengths and the
-        intervals of ranks do.
+        numbers. Intervals do not depend on them; the shares of effective lengths do.
 
     Raises
     ------
@@ -197,7 +196,8 @@ def averages(
         stopped = set[int]()
         if "planned" in part:
             stopped = {*part.loc[part["planned"].notna(), "length"]}
-        rng = generator(names, seed)
+        # Random numbers of its own: another model in the table changes nothing.
+        rng = np.random.default_rng([seed, *map(ord, repr(tuple(names.values())))])
         groups.append(of_answers(names, averaged_tasks, lengths, answers, resamples, rng, stopped))
     return groups
 
@@ -225,12 +225,6 @@ def with_strict(
     """
     chosen, strict = (averages(table, name, **options) for name in (measure, "strict"))
     return list(zip(chosen, strict, strict=True))
-
-
-def generator(names: dict[str, Any], *seeds: int) -> np.random.Generator:
-    """Return random numbers of a group's own: another model in the table changes nothing."""
-    letters = repr(tuple(names.values()))
-    return np.random.default_rng([*seeds, *map(ord, letters)])
 
 
 def of_answers(

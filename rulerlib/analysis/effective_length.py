@@ -20,19 +20,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib.analysis.accuracy import tallies
-from rulerlib.analysis.averages import BY, Averages, averages
-from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import even, groups_of, nothing, thousands
+from rulerlib.analysis.averages import Averages, averages
+from rulerlib.analysis.tables import even, nothing, thousands
 from rulerlib.errors import one_of, require
 from rulerlib.fields import check
-from rulerlib.sequential import THRESHOLD, confidence_sequence, side
+from rulerlib.sequential import THRESHOLD
 
 READINGS = ("longest", "unbroken")
 """``longest``: the longest length above the threshold; ``unbroken``: the longest with no failure
 before it. They differ where a model falls below the threshold and comes back."""
-
-ALL_ASKED = "No plan was sequential: all samples were asked."
 
 
 @dataclass(frozen=True)
@@ -191,53 +187,3 @@ def readings(one: Averages, threshold: float) -> list[dict[str, Any]]:
              "shares": {str(outcome): times[outcome] / len(drawn) for outcome in rising}}
         )  # fmt: skip
     return rows
-
-
-# --- Sequential plans -------------------------------------------------------------------------
-
-
-def samples_used(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """Return how many samples sequential plans used, and where the averages lie.
-
-    Parameters
-    ----------
-    table
-        From `rulerlib.analysis.scores`.
-    threshold
-        What an average of RULER's measure has to exceed, in percent.
-
-    Returns
-    -------
-    DataFrame
-        ``model``, ``language``, ``length``, ``tasks``; ``n``, the samples that were asked;
-        ``planned``, those that a fixed design would have asked; ``used``, how many percent of
-        these; ``average``, ``low`` and ``high``, in percent, see
-        `rulerlib.sequential.confidence_sequence`; and whether the average is ``"above"`` or
-        ``"below"`` the threshold, or ``"undecided"``. Lengths at which all tasks were asked by a
-        fixed design are left out; an empty table says that there are no others.
-
-    Raises
-    ------
-    ParameterError
-        If the threshold is no percentage below 100.
-    """
-    check(threshold=threshold)
-    if "planned" not in table or table["planned"].isna().all():
-        return nothing(ALL_ASKED, [*BY, "length", "n", "planned"])
-    rows = []
-    for names, part in groups_of(of_measure(table, "ruler"), (*BY, "length")):
-        if part["planned"].isna().all():
-            continue
-        drawn = [draws for _, draws in tallies(part)]
-        low, high = confidence_sequence(drawn)
-        n = len(part.drop_duplicates(["task", "index"]))
-        by_task = part.groupby("task", sort=False)
-        # A task that was asked by a fixed design was asked all of its samples.
-        planned = int(by_task["planned"].max().fillna(by_task["index"].nunique()).sum())
-        rows.append({
-            **names, "tasks": len(drawn), "n": n, "planned": planned, "used": 100 * n / planned,
-            "average": 100 * math.fsum(total / count for total, count in drawn) / len(drawn),
-            "low": 100 * low, "high": 100 * high,
-            "average is": side(drawn, threshold) or "undecided",
-        })  # fmt: skip
-    return pd.DataFrame(rows)

@@ -54,7 +54,7 @@ class Report:
     examples
         Wrong answers shown of each kind.
     resamples, seed
-        How many random draws are made, for effective lengths, ranks and tests by signs, and the
+        How many random draws are made, for effective lengths and tests by signs, and the
         seed of their random numbers.
 
     Raises

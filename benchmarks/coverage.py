@@ -26,9 +26,9 @@ from rulerlib.analysis import effective, newcombe
 from rulerlib.analysis.averages import Averages, of_answers, weights_of
 from rulerlib.analysis.effective_length import READINGS, readings
 from rulerlib.analysis.pairs import compared
+from rulerlib.analysis.tables import THRESHOLD
 from rulerlib.errors import RulerError
 from rulerlib.intervals import clustered, wilson
-from rulerlib.sequential import THRESHOLD
 
 SIZES = (5, 20, 100, 500)
 RATES = (0.5, 0.9, 0.99, 1.0)

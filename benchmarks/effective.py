@@ -28,9 +28,9 @@ import pandas as pd
 from scipy.stats import betabinom
 
 from rulerlib.adaptive import Search
+from rulerlib.analysis.tables import THRESHOLD
 from rulerlib.effective import QUERIES, SHARE, shared_queries
 from rulerlib.progress import Progress
-from rulerlib.sequential import THRESHOLD
 from rulerlib.tasks import RULER
 
 # How much easier than the average a task is, in log odds; and how many references it has.

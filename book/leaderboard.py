@@ -17,10 +17,9 @@ import pandas as pd
 from rulerlib.analysis import averages
 from rulerlib.analysis.averages import weighted
 from rulerlib.analysis.effective_length import READINGS, Effective, effective
-from rulerlib.analysis.tables import even, thousands, tokens
+from rulerlib.analysis.tables import THRESHOLD, even, thousands, tokens
 from rulerlib.errors import DataError
 from rulerlib.explore import cells
-from rulerlib.sequential import THRESHOLD
 
 # Of a model; unknown ones are left empty.
 NUMBERS = ("parameters", "active", "trained_length")

@@ -485,7 +485,7 @@ class Tables:
         import pandas as pd
 
         from rulerlib.analysis.effective_length import effective
-        from rulerlib.sequential import THRESHOLD
+        from rulerlib.analysis.tables import THRESHOLD
 
         if self.accuracy.empty:
             return self.accuracy

@@ -36,8 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rulerlib.analysis.tables import thousands
-from rulerlib.sequential import THRESHOLD
+from rulerlib.analysis.tables import THRESHOLD, thousands
 
 Array = NDArray[np.float64]
 

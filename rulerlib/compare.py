@@ -32,7 +32,6 @@ from rulerlib.prefix_cache import ALONE, WAYS, CacheProbe
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.sequential import LOOK, looks
 from rulerlib.tokens import Tokenizer, Words
 
 EXIT = {WORSE: 1, UNDECIDED: 2, AS_GOOD: 0}
@@ -44,11 +43,37 @@ STOPPED = 3
 TASKS, LENGTHS = "niah_single_2,niah_multikey_1,vt,qa_1", (2048, 4096)
 """What is asked where nothing else is said."""
 
+LOOK = 10
+"""Samples of each task between two looks, at least; of ten samples, each takes another tenth of
+the depths."""
+
+# The later a look, the more samples precede it: a quarter more than at the one before.
+_GROWTH = 4
+
 # What makes the questions, which have to be independent: one on a context, one answer to each.
 SET_HERE = (
-    "tasks", "length", "num_lengths", "num_samples", "seed", "output", "data", "sequential",
+    "tasks", "length", "num_lengths", "num_samples", "seed", "output", "data",
     "queries_per_context", "samples_per_question",
 )  # fmt: skip
+
+
+def looks(most: int, least: int = LOOK) -> Iterator[int]:
+    """Yield after how many samples of each task the answers are looked at; the last is ``most``.
+
+    >>> list(looks(100))
+    [10, 20, 30, 40, 50, 62, 77, 96, 100]
+
+    Parameters
+    ----------
+    most
+        The samples that a fixed design would ask.
+    least
+        Samples between two looks, at least.
+    """
+    count = 0
+    while count < most:
+        count = min(most, count + max(least, count // _GROWTH))
+        yield count
 
 
 def asked(

@@ -21,13 +21,13 @@ from typing import Any
 from rulerlib import commands
 from rulerlib.adaptive import Search
 from rulerlib.analysis import read_predictions
+from rulerlib.analysis.tables import THRESHOLD
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
 from rulerlib.errors import require, whole_number
 from rulerlib.fields import check, numbers
 from rulerlib.metering import Meter, Metered
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
-from rulerlib.sequential import THRESHOLD
 from rulerlib.store import files
 from rulerlib.tasks import names, resolve
 

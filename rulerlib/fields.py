@@ -152,7 +152,6 @@ RULES: dict[str, Callable[[str, Any], Any]] = {
     "resamples": _whole(1),
     "allow_truncation": flag,
     "clean_texts": flag,
-    "sequential": flag,
     "language": _language,
     "question_language": _language,
     "engine": _engine,

@@ -15,7 +15,6 @@ from typing import Any, cast
 from rulerlib import checkpoints, fields, languages, models, tasks
 from rulerlib.errors import dictionary, is_text, one_of, require
 from rulerlib.prompts import Decoding, PromptFormat
-from rulerlib.sequential import THRESHOLD
 from rulerlib.store import questions
 from rulerlib.texts import read_texts
 
@@ -74,12 +73,6 @@ class Parameters:
     queries_per_context
         How many samples in a row ask about one context, which a model then reads once; see
         `rulerlib.dataset.Dataset`. In a study it is 1.
-    sequential
-        Whether asking ends at a length as soon as the interval of the average over its tasks lies
-        wholly above or below ``threshold``, see `rulerlib.sequential`; ``num_samples`` is then
-        the most that is asked of each task. A study is asked as a whole.
-    threshold
-        What an average has to exceed for its length to be effective, in percent.
     primary
         The measure that is reported as the score; None: each task's own.
     family
@@ -121,8 +114,6 @@ class Parameters:
     allow_truncation: bool = False
     knobs: Mapping[str, Any] = field(default_factory=dict)
     queries_per_context: int = 1
-    sequential: bool = False
-    threshold: float = THRESHOLD
     primary: str | None = None
     family: str | None = None
     study: Sequence[Mapping[str, Any]] | str | None = None

@@ -26,7 +26,7 @@ from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, Frame, PromptFormat, split_thinking
 from rulerlib.samples import OPTIONAL, Prediction, Sample, question, read_placed, writable
-from rulerlib.store.answers import PLAN, Answers, read_settings
+from rulerlib.store.answers import Answers, read_settings
 from rulerlib.store.questions import GROWING, UNSAID, metadata
 
 # Other versions of these may give other numbers.
@@ -56,7 +56,6 @@ def predict(
     weight: float = 1.0,
     cell: Mapping[str, Any] | None = None,
     sentence_repeats: float | None = None,
-    plan: Mapping[str, Any] | None = None,
     start: int = 0,
 ) -> Path:
     """Ask a model every question of a file, and write its answers.
@@ -89,10 +88,6 @@ def predict(
     sentence_repeats
         How often a sentence of the haystack stands in a prompt, see
         `rulerlib.dataset.Dataset.repeats`, to be written there too where the answers are begun.
-    plan
-        The sequential plan that decides how many samples are asked (`rulerlib.sequential`), to be
-        written there too. They are then asked in the order of their numbers, as random draws
-        would come, and not in that in which an engine has least to read.
 
     Returns
     -------
@@ -137,8 +132,6 @@ def predict(
     allowed_values = f"less than {limit}, what '{model.name}' can take together with a prompt"
     require(room < limit, "tokens_to_generate", room, allowed_values)
     survey = _Survey(questions, num_samples, _counter(about, model, frame), ours=bool(about))
-    if plan is not None:
-        survey.order.sort()
     longest = survey.longest + room
     allowed_values = (
         f"at most {limit}, what '{model.name}' can take (allow_truncation=True cuts"
@@ -169,7 +162,6 @@ def predict(
         "versions": dict(_versions()),
         "dataset": {name: about[name] for name in sorted(about) if name not in GROWING},
         **({} if cell is None else {"cell": dict(cell)}),
-        **({} if plan is None else {PLAN: dict(plan)}),
         **({} if sentence_repeats is None else {"sentence_repeats": sentence_repeats}),
     }
     progress = progress or Progress(0, questions.parent.name, quiet=True)

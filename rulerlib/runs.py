@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import checkpoints, metering, models, samples, sequential, tasks
+from rulerlib import checkpoints, metering, models, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, require
@@ -380,11 +380,8 @@ class Run(Parameters):
         self.make_data(cells)
         longest = max(cell.length for cell in cells)
         models.reserve(self.loaded_engine, longest + self.format.thinking_tokens)
-        if self.sequential and cells is self.cells:
-            sequential.ask_in_turn(self, cells, progress)
-        else:
-            for cell in cells:
-                self.ask(cell, self.count(cell), progress=progress)
+        for cell in cells:
+            self.ask(cell, self.count(cell), progress=progress)
         return [self.answers(cell) for cell in cells]
 
     def ask(self, cell: Cell, count: int, **options: Any) -> None:
@@ -395,11 +392,6 @@ class Run(Parameters):
             cell.allow_truncation, cell=cell.settings(), weight=prediction.cost(cell.length),
             sentence_repeats=self.repeats(cell), **options,
         )  # fmt: skip
-
-    def step(self, cell: Cell) -> int:
-        """Return how many questions of a cell go together: a batch, or those on one context."""
-        batch = self.loaded_engine.batch_size(cell.length + self.format.thinking_tokens) or 1
-        return batch if self.queries_per_context == 1 else self.queries_per_context
 
     def work(self, cells: Sequence[Cell]) -> float:
         """Return what all answers of some cells cost together, by `rulerlib.predict.cost`."""

@@ -84,8 +84,7 @@ def _count(run: Run, cells: Sequence[Cell]) -> str:
     counts = sorted({run.count(cell) for cell in cells})
     number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     whole = said_count(sum(run.count(cell) for cell in cells), "question")
-    most = "at most " if run.sequential and cells is run.cells else ""
-    return f"{most}{whole}" + (f", {number} for each task and length" if len(cells) > 1 else "")
+    return whole + (f", {number} for each task and length" if len(cells) > 1 else "")
 
 
 def _counted(run: Run) -> str:

@@ -159,7 +159,6 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "no version": (of_cells("versions", rulerlib=None), "'versions.rulerlib' is missing"),
     "no tokenizer": (of_cells("dataset", tokenizer=None), "'dataset.tokenizer' is missing"),
     "no seed": (of_cells("cell", seed=None), "'cell.seed' is missing"),
-    "a sequential plan": (of_cells(sequential={}), "a sequential plan decided"),
     "another layout": (about(lambda values: values.update(submission=1)), "not of the layout 2"),
     "no name": (about(lambda values: values.pop("name")), "the 'name' of the model is missing"),
     "another name": (

@@ -30,6 +30,15 @@ def first_flag(rng, first, second, most):
     return math.inf
 
 
+def test_looks_rise_to_the_end():
+    for most in range(1, 601):
+        counts = [*compare.looks(most)]
+        gaps = np.diff([0, *counts])
+        assert counts[-1] == most
+        assert (gaps > 0).all()
+        assert (gaps[:-1] >= compare.LOOK).all()
+
+
 def test_a_broken_cache_is_seen_after_a_few_questions():
     """From 91 to 13 %, as with vLLM's cache in fp8."""
     rng = np.random.default_rng(1)

@@ -78,8 +78,6 @@ def test_a_run_says_how_it_differs_from_the_usual():
     assert named in show_run.run(run).markup
     assert second.startswith("Tokens drawn at temperature 0.7, 4 answers to each question,")
     assert "study" not in second
-    sequential = Run("niah_single_2", length=512, num_samples=9, sequential=True)
-    assert "at most 9 questions" in show_run.run(sequential).text
 
 
 def test_files_that_are_there_are_told_with_who_counted_their_lengths(tmp_path):

@@ -20,7 +20,6 @@ import pandas as pd
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import BY, groups_of, nothing, rows_of, tasks_in
 from rulerlib.intervals import Clustered, clustered
-from rulerlib.sequential import confidence_sequence, tally
 
 
 def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = BY) -> pd.DataFrame:
@@ -116,9 +115,7 @@ def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFr
     -------
     DataFrame
         ``by``, ``n``, the column, ``low``, ``high``; where contexts are shared, ``contexts`` and
-        ``design_effect``; where a sequential plan decided how many samples were asked,
-        ``planned``, and the interval is that of `rulerlib.sequential`, which holds wherever one
-        stops. Rows without a value (NaN) do not count; an empty table says why.
+        ``design_effect``. Rows without a value (NaN) do not count; an empty table says why.
 
     Raises
     ------
@@ -129,13 +126,11 @@ def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFr
         why = table.attrs.get("why", "Nothing of this kind was measured.")
         return nothing(why, [*by, "n", column, "low", "high"])
     table = table[table[column].notna()]
-    sharing, sequential = shared(table), "planned" in table and table["planned"].notna().any()
+    sharing = shared(table)
 
     def row(part: pd.DataFrame) -> dict[str, Any]:
         mean = mean_of(part, part[column], sharing)
         values = {"n": mean.n, column: mean.mean, "low": mean.low, "high": mean.high}
-        if sequential:
-            values |= _stopped(part, column)
         if sharing:
             values["contexts"] = mean.clusters
             values["design_effect"] = mean.design_effect if mean.clusters < mean.n else 1.0
@@ -150,25 +145,6 @@ def mean_of(part: pd.DataFrame, values: pd.Series, sharing: bool) -> Clustered:
     return clustered(values.astype(float).tolist(), units)
 
 
-def _stopped(part: pd.DataFrame, column: str) -> dict[str, Any]:
-    """Return what a sequential plan changes in a row of `means`.
-
-    The samples of several lengths are the same, so that one interval for all of them would not
-    hold wherever one stops; it stays as it is.
-    """
-    cells = [name for name in (*BY, "setting") if name in part]
-    planned = part.drop_duplicates(cells)["planned"]
-    if planned.isna().all() or part["length"].nunique() > 1:
-        return {"planned": planned.sum() if planned.notna().all() else math.nan}
-    drawn = [
-        tally(answers[column].tolist(), clusters(answers).tolist())
-        for _, answers in groups_of(part, cells)
-    ]
-    total = sum(count for _, count in drawn)
-    low, high = confidence_sequence(drawn, [count / total for _, count in drawn])
-    return {"low": low, "high": high, "planned": planned.sum()}
-
-
 def overview(table: pd.DataFrame) -> pd.DataFrame:
     """Return how many tasks and answers each model, language and length has, and how they ended.
 
@@ -177,7 +153,6 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         ``model``, ``language``, ``length``, and as counts: ``tasks``; ``n``, the answers;
         ``answers_cut_off`` by the limit; ``prompts_cut``; where contexts are shared, ``contexts``;
-        where a plan was sequential, ``planned``: the samples that it would have asked at most;
         where a source had fewer questions than samples, ``asked_again``: the answers to prompts
         that were asked before, which no table counts.
     """
@@ -192,11 +167,8 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
         }  # fmt: skip
         if sharing:
             counts["contexts"] = clusters(part).nunique()
-        by_task = part.drop_duplicates("task")
-        if "planned" in part:
-            counts["planned"] = by_task["planned"].sum()
         if "asked_again" in part:
-            counts["asked_again"] = int(by_task["asked_again"].sum())
+            counts["asked_again"] = int(part.drop_duplicates("task")["asked_again"].sum())
         return counts
 
     return rows_of(answers, ("model", "language", "length"), row)

@@ -15,7 +15,7 @@ tasks and lengths. One of a single task is the interval of `rulerlib.intervals.c
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -31,7 +31,6 @@ from rulerlib.analysis.tables import RESAMPLES, groups_of
 from rulerlib.errors import one_of, require
 from rulerlib.fields import check
 from rulerlib.intervals import clustered
-from rulerlib.sequential import Tally, confidence_sequence, tally
 from rulerlib.tasks import RULER
 
 AVERAGES = {"even": "Avg.", "inc": "wAvg. (inc)", "dec": "wAvg. (dec)"}
@@ -59,11 +58,6 @@ class Averages:
         answers it is worth, with its degrees of freedom; NaN where it was not asked.
     correlation
         Lengths x lengths, see `rulerlib.analysis.combined.between_lengths`.
-    reach
-        Ends x lengths: how many times as far from the average the lower and the upper end of its
-        interval lie, compared to a fixed design. 1 for a fixed design; else the interval is that
-        of `rulerlib.sequential`, which holds wherever one stops. Over several lengths, ends lie
-        as much farther as on the average of these.
     resampled
         Draws of what the averages may truly be, draws x lengths, see
         `rulerlib.analysis.combined.draws`. Lengths at which the same samples were asked vary
@@ -78,7 +72,6 @@ class Averages:
     sizes: Array
     freedom: Array
     correlation: Array
-    reach: Array
     resampled: Array
 
     @cached_property
@@ -115,26 +108,18 @@ class Averages:
         """
         if not self._is_known(weights):
             return math.nan, math.nan
-        low, high = self._reached(weights, 100 * np.array(interval(**self._grid(weights))))
-        return float(low), float(high)
+        low, high = interval(**self._grid(weights))
+        return 100 * low, 100 * high
 
     def drawn(self, weights: Array, quantiles: Array) -> Array:
         """Return draws of a weighted mean over lengths, in percent, from normal quantiles."""
         if not self._is_known(weights):
             return np.full(len(quantiles), math.nan)
-        return self._reached(weights, 100 * draws(**self._grid(weights), quantiles=quantiles))
+        return 100 * draws(**self._grid(weights), quantiles=quantiles)
 
     def _is_known(self, weights: Array) -> bool:
         used = weights > 0
         return bool(used.any()) and bool(self.measured[used].all())
-
-    def _reached(self, weights: Array, values: Array) -> Array:
-        """Return values around a weighted mean as far from it as `reach` says."""
-        used = weights > 0
-        mean = weights[used] @ self.averages[used]
-        below, above = self.reach @ weights
-        farther = mean + (values - mean) * np.where(values < mean, below, above)
-        return np.asarray(np.clip(farther, 0, 100))
 
     def _grid(self, weights: Array) -> dict[str, Any]:
         """Return what is averaged, as `rulerlib.analysis.combined.interval` takes it."""
@@ -193,12 +178,9 @@ def averages(
             [(part.loc[cell, "value"].tolist(), units[cell].tolist()) for cell in row]
             for row in cells
         ]
-        stopped = set[int]()
-        if "planned" in part:
-            stopped = {*part.loc[part["planned"].notna(), "length"]}
         # Random numbers of its own: another model in the table changes nothing.
         rng = np.random.default_rng([seed, *map(ord, repr(tuple(names.values())))])
-        groups.append(of_answers(names, averaged_tasks, lengths, answers, resamples, rng, stopped))
+        groups.append(of_answers(names, averaged_tasks, lengths, answers, resamples, rng))
     return groups
 
 
@@ -234,7 +216,6 @@ def of_answers(
     answers: Sequence[Sequence[tuple[Sequence[float], Sequence[Hashable]]]],
     resamples: int,
     rng: np.random.Generator,
-    stopped: Collection[int] = (),
 ) -> Averages:
     """Return the averages of one model in one language.
 
@@ -247,8 +228,6 @@ def of_answers(
         same name at all lengths; both empty where the task was not asked.
     resamples, rng
         How many draws are made, and where their random numbers come from.
-    stopped
-        The lengths at which a sequential plan decided how many samples were asked.
     """
     counts = np.array([[len(values) for values, _ in row] for row in answers])
     rates, sizes, freedom = np.full((3, *counts.shape), math.nan)
@@ -261,28 +240,11 @@ def of_answers(
     )
     one = Averages(
         names, tuple(tasks), lengths, counts, rates, sizes, freedom, correlation,
-        reach=np.ones((2, len(lengths))), resampled=np.empty((resamples, 0)),
+        resampled=np.empty((resamples, 0)),
     )  # fmt: skip
-    tallies = {
-        at: [tally(*row[at]) for row in answers]
-        for at, length in enumerate(lengths)
-        if length in stopped and all(counts[:, at])
-    }
-    one = replace(one, reach=_reach(one, tallies))
     normal = rng.standard_normal((resamples, len(lengths))) @ root_of(correlation).T
     drawn = [one.drawn(at, normal[:, place]) for place, at in enumerate(np.eye(len(lengths)))]
     return replace(one, resampled=np.column_stack(drawn))
-
-
-def _reach(one: Averages, tallies: Mapping[int, Sequence[Tally]]) -> Array:
-    """Return `Averages.reach`, given what each task came to at the lengths that were stopped."""
-    reach = np.ones((2, len(one.lengths)))
-    for at, drawn in tallies.items():
-        average, *fixed = one.at(at)
-        for end, (before, after) in enumerate(zip(fixed, confidence_sequence(drawn), strict=True)):
-            if abs(average - before) > 1e-9:
-                reach[end, at] = abs(average - 100 * after) / abs(average - before)
-    return reach
 
 
 def _units(row: Sequence[tuple[Sequence[float], Sequence[Hashable]]]) -> tuple[Array, Array]:

@@ -21,10 +21,9 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis.averages import Averages, averages
-from rulerlib.analysis.tables import even, nothing, thousands
+from rulerlib.analysis.tables import THRESHOLD, even, nothing, thousands
 from rulerlib.errors import one_of, require
 from rulerlib.fields import check
-from rulerlib.sequential import THRESHOLD
 
 READINGS = ("longest", "unbroken")
 """``longest``: the longest length above the threshold; ``unbroken``: the longest with no failure

@@ -28,7 +28,7 @@ from rulerlib.wording import said_setting
 # What a prediction belongs to is no setting of a run.
 _IDENTITY = (
     "model", "language", "task", "length", "knobs", "name", "label", "hash", "group", "setting",
-    "scoring", "metadata", "planned", "asked_again",
+    "scoring", "metadata", "asked_again",
 )  # fmt: skip
 
 # Settings that are themselves settings by name.

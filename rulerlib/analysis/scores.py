@@ -215,10 +215,9 @@ def scores(
     DataFrame
         - ``model``: its name, with the settings in which its runs differ; ``language``; ``task``:
           its name, with the knobs that differ from its row; ``length``; those settings in columns
-          of their own; ``group`` and ``setting`` of a study, where there is one; ``planned``, where
-          a sequential plan decided how many samples were asked: how many it would have asked at
-          most; ``asked_again``, where prompts were asked again: how many, which do not count;
-          ``knobs``; ``category``; ``questions``, see `rulerlib.analysis.labels.questions`;
+          of their own; ``group`` and ``setting`` of a study, where there is one; ``asked_again``,
+          where prompts were asked again: how many, which do not count; ``knobs``; ``category``;
+          ``questions``, see `rulerlib.analysis.labels.questions`;
         - ``measure``, its ``value`` from 0 to 1, whether it is the task's ``primary`` measure,
           whether it is the one that RULER's script computes (``ruler``), and whether it is the
           task's own, whatever ``primary`` is, which for lists demands all of them (``strict``);
@@ -320,7 +319,7 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "model": model, "language": about["language"], "task": labels.task(about),
             "length": about["length"], "questions": labels.questions(about),
             **{name: settings.get(name) for name in differ},
-            **{name: about[name] for name in ("group", "setting", "planned", "asked_again")
+            **{name: about[name] for name in ("group", "setting", "asked_again")
                if name in about},
             "knobs": labels.knobs(about), "category": task.category if task else "other",
         }  # fmt: skip

@@ -31,9 +31,8 @@ from rulerlib.analysis.averages import (
 )
 from rulerlib.analysis.combined import Array
 from rulerlib.analysis.effective_length import readings
-from rulerlib.analysis.tables import RESAMPLES, thousands
+from rulerlib.analysis.tables import RESAMPLES, THRESHOLD, thousands
 from rulerlib.fields import check
-from rulerlib.sequential import THRESHOLD
 
 _EFFECTIVE = {"effective": "effective", "effective low": "low", "effective high": "high"}
 

@@ -7,8 +7,7 @@ that an interrupted run ends with the same bytes as one that was not.
 
 ``<task>.settings.json`` beside ``<task>.jsonl`` says how they were made, how many answers a run
 that came to its end has left there (``num_answers``), and in a hash of all this (``sha256``) that
-nobody changed it. Where a sequential plan decided how many there are, it says so under
-``sequential``; a later run may have another plan, or none.
+nobody changed it.
 
 Each answer names the settings that it was written with by a hash, so that one that lies in the
 wrong file is noticed by whoever reads it.
@@ -27,15 +26,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from rulerlib.errors import LARGEST, DataError, shortened
+from rulerlib.errors import DataError, shortened
 from rulerlib.samples import Prediction, question, read_object, read_placed
 from rulerlib.store import files, questions
 from rulerlib.store.files import alone
 from rulerlib.tasks import outside
-
-PLAN = "sequential"
-"""The setting that says which plan ends a run before all questions are asked: no answer depends on
-it, only how many there are."""
 
 COUNT = "num_answers"
 """The setting that says how many answers, from the first on, a run has left that came to its end;
@@ -45,7 +40,7 @@ SEAL = "sha256"
 """The hash of the settings, as it stands among them in their file."""
 
 # Settings on which no answer depends, or that tell the same in other words.
-_ASIDE = ("model", "versions", "sentence_repeats", PLAN, COUNT)
+_ASIDE = ("model", "versions", "sentence_repeats", COUNT)
 
 
 class Answers:
@@ -127,9 +122,7 @@ class Answers:
             if killed:
                 files.remove_leftovers(self.path, self._beside)
             self._read()
-            if self.places:
-                self._note(PLAN, self.settings.get(PLAN))
-            else:
+            if not self.places:
                 self._recorded = {**self.settings, COUNT: 0}
                 # It lasts from the first answer on; before that there is nothing to explain.
                 _write(self._beside, self._recorded, lasting=False)
@@ -137,13 +130,6 @@ class Answers:
             if self.path.exists() and self.path.stat().st_size > size:
                 os.truncate(self.path, size)
             yield
-
-    def _note(self, name: str, value: Any) -> None:
-        """Say beside the answers what no answer depends on; None: it is not said."""
-        if self._recorded.get(name) != value:
-            self._recorded.pop(name, None)
-            self._recorded |= {} if value is None else {name: value}
-            _write(self._beside, self._recorded)
 
     def append(self, record: Prediction) -> None:
         """Add an answer at the end of the file; it outlives a power cut.
@@ -179,7 +165,10 @@ class Answers:
                 for _, (start, end) in sorted(self.places.items()):
                     file.seek(start)
                     ordered.write(file.read(end - start).decode("utf-8"))
-        self._note(COUNT, next(number for number in itertools.count() if number not in self.places))
+        whole = next(number for number in itertools.count() if number not in self.places)
+        if self._recorded.get(COUNT) != whole:
+            self._recorded[COUNT] = whole
+            _write(self._beside, self._recorded)
 
 
 def settings_path(path: str | Path) -> Path:
@@ -291,9 +280,7 @@ def evidence(
     Returns
     -------
     tuple
-        The answers, and under ``asked_again`` how many were left out, where any were; under
-        ``planned`` how many samples a sequential plan would have asked at most, where one decided
-        how many answers there are.
+        The answers, and under ``asked_again`` how many were left out, where any were.
 
     Raises
     ------
@@ -309,15 +296,8 @@ def evidence(
     ]
     if ((settings.get("dataset") or {}).get("knobs") or {}).get("source"):
         _cluster(different)
-    counts: dict[str, int] = {}
-    if (plan := settings.get(PLAN)) is not None:
-        most = plan.get("planned") if isinstance(plan, Mapping) else None
-        if not isinstance(most, int) or not 0 < most <= LARGEST:
-            raise DataError(f"{settings_path(path)}: damaged ('{PLAN}' is {shortened(plan)}).")
-        counts["planned"] = most
-    if len(different) < len(predictions):
-        counts["asked_again"] = len(predictions) - len(different)
-    return different, counts
+    again = len(predictions) - len(different)
+    return different, {"asked_again": again} if again else {}
 
 
 def _cluster(predictions: Sequence[Prediction]) -> None:

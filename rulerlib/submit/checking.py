@@ -168,8 +168,6 @@ def _unsaid_of(part: AnsweredCell) -> Iterator[str]:
         value, usual = getattr(part.cell, name), getattr(Cell, name, {})
         if value != usual:
             yield f"'{name}' is {shortened(value)}; a table of models has it as it is, {usual}."
-    if "sequential" in part.settings:
-        yield "a sequential plan decided how many samples were asked; a table needs a fixed number."
 
 
 def _other_questions(

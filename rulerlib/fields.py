@@ -151,7 +151,6 @@ RULES: dict[str, Callable[[str, Any], Any]] = {
     "queries_per_context": _whole(1),
     "resamples": _whole(1),
     "allow_truncation": flag,
-    "clean_texts": flag,
     "language": _language,
     "question_language": _language,
     "engine": _engine,

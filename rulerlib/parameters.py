@@ -55,8 +55,6 @@ class Parameters:
     texts
         Your own text, a file or a folder, for the tasks that read texts, see
         `rulerlib.texts.read_texts`; or ``"essays"``, the language's own, repeated as in RULER.
-    clean_texts
-        Read stray control characters of old encodings in them as Windows-1252 has them.
     data
         Datasets that are there already, also those that NVIDIA's RULER made: a file
         ``<task>/validation.jsonl``, or a folder with such files somewhere below it. ``tasks``
@@ -107,7 +105,6 @@ class Parameters:
     seed: int = 42
     output: str = "runs"
     texts: str | None = None
-    clean_texts: bool = False
     data: str | None = None
     format: PromptFormat = field(default_factory=PromptFormat)
     decoding: Decoding = field(default_factory=Decoding)
@@ -201,7 +198,7 @@ class Parameters:
         """The user's own texts, as ``texts`` names them; None where it names none."""
         if self.texts == languages.REPEATED:
             return languages.load(self.language).repeated
-        return None if self.texts is None else read_texts(self.texts, self.clean_texts)
+        return None if self.texts is None else read_texts(self.texts)
 
     @cached_property
     def given(self) -> questions.Given:

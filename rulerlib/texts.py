@@ -30,9 +30,10 @@ NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\
 CONTROL = "{name}: control character U+{code} at character {place}."
 """What `checked` says of such a character."""
 
-STRAY = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
-"""What Windows-1252 has where Unicode has control characters: quotation marks, dashes, and five
-times nothing. They are in texts that were taken for Latin-1."""
+# What Windows-1252 has where Unicode has control characters: quotation marks, dashes and five times
+# nothing. All of them but U+0085, a line break, are the sign that a text was taken for Latin-1.
+_WINDOWS = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
+_STRAY = re.compile(r"[\x80-\x84\x86-\x9f]")
 
 SUFFIXES = (".txt", ".json", ".jsonl")
 """The files of a folder that are read as texts."""
@@ -62,19 +63,14 @@ def sentences(texts: Iterable[str]) -> list[str]:
     return units
 
 
-def read_texts(source: str | Path | Iterable[str], clean: bool = False) -> tuple[str, ...]:
+def read_texts(source: str | Path | Iterable[str]) -> tuple[str, ...]:
     """Return the user's own texts: of a file, of a folder, or any iterable of texts.
 
     A ``.json`` file holds ``{"text": "..."}``, or a list of such objects or of texts; a ``.jsonl``
     file holds one of them in each line. Other fields are not read. Any other file is one text. Of
     a folder, ``.txt``, ``.json`` and ``.jsonl`` files are read, those in folders below it too, in
-    the order of their names.
-
-    Parameters
-    ----------
-    clean
-        Whether stray control characters of old encodings, U+0080 to U+009F, are read as
-        Windows-1252 has them.
+    the order of their names. A text with stray control characters of an old encoding, U+0080 to
+    U+009F, is read as Windows-1252 has them.
 
     Raises
     ------
@@ -100,12 +96,12 @@ def read_texts(source: str | Path | Iterable[str], clean: bool = False) -> tuple
         require(listed, "texts", source, "a file, a folder, or a list of texts")
         named = [(f"text {number}", text) for number, text in enumerate(source, 1)]
         require(named, "texts", [], "at least one text")
-    if clean:
-        named = [
-            (name, text.translate(STRAY) if isinstance(text, str) else text) for name, text in named
-        ]
-    hint = " (clean_texts=True reads it as Windows-1252 does)"
-    return tuple(checked(text, name, hint) for name, text in named)
+    return tuple(
+        checked(text.translate(_WINDOWS), name)
+        if isinstance(text, str) and _STRAY.search(text)
+        else checked(text, name)
+        for name, text in named
+    )
 
 
 def _texts(path: Path) -> list[tuple[str, Any]]:
@@ -167,15 +163,13 @@ def read_file(path: Path) -> str:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
 
 
-def checked(text: str, name: str = "text", hint: str = "") -> str:
+def checked(text: str, name: str = "text") -> str:
     """Return a text in the composed form of Unicode (NFC), after checking it.
 
     Parameters
     ----------
     name
         What to call the text in an error.
-    hint
-        What to say besides of a stray control character, U+0080 to U+009F.
 
     Raises
     ------
@@ -186,8 +180,6 @@ def checked(text: str, name: str = "text", hint: str = "") -> str:
         raise DataError(f"{name}: not a text but {type(text).__name__}.")
     if control := NO_TEXT.search(text):
         code, place = f"{ord(control[0]):04X}", str(control.start() + 1)
-        if ord(control[0]) in STRAY:
-            place += hint
         raise DataError(CONTROL.format(name=name, code=code, place=place))
     if not text.strip():
         raise DataError(f"{name}: empty.")

@@ -178,8 +178,6 @@ USELESS = {
 }
 # Where a notebook says that more parameters are told.
 SHARED = "(../book/notebooks.md#parameters)"
-# Says how `texts` are read.
-WITH_TEXTS = {"clean_texts"}
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
@@ -192,8 +190,6 @@ def test_a_notebook_names_all_that_it_accepts_and_nothing_else(notebook):
         above += shared[: shared.index("\n## ")]
     named = set(re.findall(r"`([a-z_]+)`", above))
     useless = set(USELESS.get(notebook.stem, ()))
-    if "texts" in useless:
-        useless |= WITH_TEXTS
     assert set(defaults(notebook)) <= names(notebook)
     assert names(notebook) - set(defaults(notebook)) - named - useless == set()
     assert named <= names(notebook)

@@ -174,9 +174,7 @@ def test_texts_of_a_file_or_folder_are_read_where_nothing_is_typed(tmp_path):
     assert "Der var engang en kat." in play.prompt.sample.input
     path = tmp_path / "one.jsonl"
     path.write_text('{"text": "Der var \\u0093engang\\u0094 en kat."}', "utf-8")
-    with pytest.raises(DataError, match="clean_texts=True"):
-        make(texts=str(path))
-    play = Playground.from_notebook({"texts": str(path), "clean_texts": True})
+    play = Playground.from_notebook({"texts": str(path)})
     assert "Der var “engang” en kat." in play.prompt.sample.input
 
 

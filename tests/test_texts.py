@@ -63,11 +63,6 @@ def test_texts_are_brought_to_one_form():
         (b" \n\t ", "{path}: empty."),
         (b"ab\x00c", "{path}: control character U+0000 at character 3."),
         (b"bip\x07", "{path}: control character U+0007 at character 4."),
-        (
-            "x\x9b".encode(),
-            "{path}: control character U+009B at character 2 (clean_texts=True reads it as"
-            " Windows-1252 does).",
-        ),
         ("x\ufffe".encode(), "{path}: control character U+FFFE at character 2."),
         ("blåbær".encode("latin-1"), "{path}: not UTF-8 (byte 2: invalid continuation byte)."),
     ],
@@ -171,12 +166,12 @@ def test_stray_characters_are_read_as_windows_1252_has_them(tmp_path):
     path = tmp_path / "own.jsonl"
     path.write_text(json.dumps({"text": stray}), encoding="utf-8")
     for source in (path, [stray]):
-        with pytest.raises(DataError, match=r"U\+0093 at character 1 \(clean_texts=True reads"):
-            read_texts(source)
-        assert read_texts(source, clean=True) == (prose,)
+        assert read_texts(source) == (prose,)
+    # Alone it is the line break that it is.
+    assert read_texts(["One.\x85Two."]) == ("One.\x85Two.",)
 
 
 @pytest.mark.parametrize("character", ["\x00", "\x1b", "\x7f", "\ud800", "\uffff"])
 def test_what_is_no_text_is_not_cleaned(character):
     with pytest.raises(DataError, match=r"^text 1: control character U\+.... at character 2\.$"):
-        read_texts([f"a{character}"], clean=True)
+        read_texts([f"a{character}"])

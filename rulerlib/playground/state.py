@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from rulerlib import models, predict
-from rulerlib.errors import ParameterError, flag, one_of, require
+from rulerlib.errors import ParameterError, one_of, require
 from rulerlib.fields import check, notebook_parameters
 from rulerlib.models import options
 from rulerlib.parameters import halves
@@ -49,8 +49,6 @@ class Playground:
         How a question becomes a prompt. Room for thinking comes on top of the length.
     texts
         A file or folder, the haystack ``"text"`` where no text is typed in.
-    clean_texts
-        Read stray control characters of old encodings in them as Windows-1252 has them.
     setting
         Where the controls stand at first: fields of `Setting` other than ``length``, which is
         the second shortest of the lengths.
@@ -75,7 +73,6 @@ class Playground:
         seed: int = 42,
         format: PromptFormat | None = None,  # noqa: A002
         texts: str | None = None,
-        clean_texts: bool = False,
         **setting: Any,
     ) -> None:
         check(length=length, num_lengths=num_lengths, seed=seed)
@@ -85,8 +82,7 @@ class Playground:
         self.model, self.seed, self.format = model, seed, format or PromptFormat()
         self._check_limit(length)
         self.lengths = halves(length, num_lengths)
-        clean = flag("clean_texts", clean_texts)
-        self.texts = None if texts is None else read_texts(texts, clean)
+        self.texts = None if texts is None else read_texts(texts)
         self.answers: dict[Setting, Answer] = {}
         self._samples = functools.lru_cache(maxsize=_KEPT)(self._make_samples)
         if self.texts is not None:
@@ -110,7 +106,7 @@ class Playground:
         DataError, MissingExtraError
             As in `Playground`.
         """
-        names = ["model", "engine", "engine_options", "num_lengths", "seed", "texts", "clean_texts"]
+        names = ["model", "engine", "engine_options", "num_lengths", "seed", "texts"]
         named = notebook_parameters(namespace, [*names, *_FORMAT, *_CONTROLS])
         # What is None here stands at its default: an empty text, or the first of a list.
         values = {name: value for name, value in named.items() if value is not None}

@@ -42,7 +42,7 @@ class Plan:
         such as ``{"task": "vt", "num_hops": 8}``.
     num_samples
         Samples of each cell.
-    queries_per_context, texts, clean_texts, allow_truncation
+    queries_per_context, texts, allow_truncation
         As in `rulerlib.parameters.Parameters`.
     question_language
         The language of all questions, where it is not that of their contexts; the cells in this
@@ -68,7 +68,6 @@ class Plan:
     seeds: Sequence[int] = (42,)
     queries_per_context: int = 1
     texts: str | None = None
-    clean_texts: bool = False
     allow_truncation: bool = False
     question_language: str | None = None
     format: Mapping[str, Any] = field(default_factory=dict)
@@ -169,7 +168,7 @@ class Plan:
         """Return a run of one model, which asks some tasks and has what is particular to it."""
         names = [*dict.fromkeys(name for name, _ in chosen)]
         if self.texts is not None and any(tasks.resolve(n, **k).reads_texts for n, k in chosen):
-            particular |= {"texts": self.texts, "clean_texts": self.clean_texts}
+            particular["texts"] = self.texts
         same = ("num_samples", "queries_per_context", "allow_truncation", "question_language")
         return Run(
             names, entry.model, entry.engine, entry.engine_options,

@@ -76,10 +76,7 @@ def _trained() -> Any:
 
 
 def tiny_model(
-    folder: Path,
-    template: str | None = None,
-    eos: int | list[int] | None = 1,
-    head_dim: int = 16,
+    folder: Path, template: str | None = None, eos: int | list[int] | None = 1, head_dim: int = 16
 ) -> Path:
     """Save a random model and its tokenizer.
 

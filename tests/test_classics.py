@@ -27,10 +27,7 @@ QUESTION = {
     "en": r"\nWhat does the text say is the best thing to do in {}\? Answer in the words of the"
     r" text\.",
 }
-PREFIX = {
-    "da": " Det bedste, man kan gøre i {}, er at",
-    "en": " The best thing to do in {} is to",
-}
+PREFIX = {"da": " Det bedste, man kan gøre i {}, er at", "en": " The best thing to do in {} is to"}
 
 
 @each_tokenizer_and_language

@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 
 from rulerlib.errors import ParameterError
 from rulerlib.models import Request
-from rulerlib.models.cutting import (
-    cut_text,
-    find_stop,
-    kept_tokens,
-)
+from rulerlib.models.cutting import cut_text, find_stop, kept_tokens
 
 TAGS = ("<t>", "</t>")
 

@@ -150,10 +150,7 @@ def test_a_family_of_the_wrong_form_is_one_sentence(module, source):
     ("wording", "said"),
     [
         ('[en]\ntemplate = "{context}"', "[en] needs a text 'answer_prefix'."),
-        (
-            '[en]\ntemplate = "?"\nanswer_prefix = ""',
-            "a text 'template' with {context} in it",
-        ),
+        ('[en]\ntemplate = "?"\nanswer_prefix = ""', "a text 'template' with {context} in it"),
         ("en = 1", "[en] needs a text 'template'"),
         ("[", "cannot be read as the wording of a family"),
     ],

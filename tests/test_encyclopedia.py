@@ -17,10 +17,7 @@ import pytest
 from rulerlib import languages
 from rulerlib.errors import ParameterError
 from rulerlib.sources.encyclopedia import World
-from rulerlib.sources.regions import (
-    PATHS,
-    label,
-)
+from rulerlib.sources.regions import PATHS, label
 
 HERE = Path(languages.__file__).parent
 CODES = sorted(path.parent.name for path in HERE.glob("*/encyclopedia.toml"))

@@ -16,13 +16,7 @@ from hypothesis import strategies as st
 
 from conftest import python
 from rulerlib import languages
-from rulerlib.memory.episodic_index import (
-    EpisodicIndex,
-    Settings,
-    _Novelty,
-    activity,
-    winners,
-)
+from rulerlib.memory.episodic_index import EpisodicIndex, Settings, _Novelty, activity, winners
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import Text
 from rulerlib.tasks.episodes import Episode

@@ -92,9 +92,7 @@ def read(prompt: str, language: str) -> Reading:
     assert asked, f"no question in ...{prompt[-200:]!r}"
     context = prompt[prompt.index("\n") + 1 : asked.start()]
     return Reading(
-        NEEDLE[language].findall(context + "\n"),
-        BETWEEN_KEYS[language].split(asked[1]),
-        context,
+        NEEDLE[language].findall(context + "\n"), BETWEEN_KEYS[language].split(asked[1]), context
     )
 
 
@@ -141,8 +139,7 @@ def test_reader_recovers_every_variant(task, language, words):
 @pytest.mark.parametrize("value_type", TYPES)
 @pytest.mark.parametrize("key_type", TYPES)
 @pytest.mark.parametrize(
-    ("haystack", "language"),
-    [("noise", "da"), ("noise", "en"), ("essay", "da"), ("needle", "en")],
+    ("haystack", "language"), [("noise", "da"), ("noise", "en"), ("essay", "da"), ("needle", "en")]
 )
 def test_reader_recovers_every_combination(haystack, key_type, value_type, language, words):
     knobs = {

@@ -70,8 +70,7 @@ def test_the_default_parameters_can_be_asked(path, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "page",
-    [page for page in execute.pages() if page.startswith("notebooks/")],
+    "page", [page for page in execute.pages() if page.startswith("notebooks/")]
 )
 def test_what_nbmake_executed_has_no_warnings_and_words_for_every_figure(page):
     """Each notebook, with the settings of the tests; the same process has just executed it."""

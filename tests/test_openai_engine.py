@@ -17,10 +17,7 @@ import warnings
 
 import pytest
 from helpers_fuzz import within
-from helpers_model import (
-    some_samples,
-    write_dataset,
-)
+from helpers_model import some_samples, write_dataset
 from helpers_server import KEY, PASSING, Server, faulty, said
 
 pytest.importorskip("httpx2")
@@ -228,10 +225,7 @@ def test_nothing_stays_behind(serve):
 
 def test_the_very_text_of_the_prompt_is_sent(serve):
     server = serve()
-    requests = [
-        Request("Æ\n\n <|user|>", True, 7),
-        Request("<s>b", False, 9, tags=("</think>",)),
-    ]
+    requests = [Request("Æ\n\n <|user|>", True, 7), Request("<s>b", False, 9, tags=("</think>",))]
     in_order(load(server, concurrency=1, body={"top_k": 1}), requests)
     both = {"model": "parrot", "temperature": 0, "top_k": 1}
     assert server.bodies == [

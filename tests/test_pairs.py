@@ -68,8 +68,7 @@ def test_it_pairs_sample_by_sample():
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [{"texts": "essays--1234"}, {"seed": 7}, {"queries_per_context": 2}],
+    "changed", [{"texts": "essays--1234"}, {"seed": 7}, {"queries_per_context": 2}]
 )
 def test_the_same_needle_in_another_text_is_another_sample(changed):
     """A run on one's own texts draws the same keys and values as the plain one."""

@@ -12,14 +12,7 @@ import signal
 from dataclasses import replace
 
 import pytest
-from helpers_model import (
-    Flock,
-    Parrot,
-    Unloadable,
-    shot_at_every_step,
-    some_samples,
-    write_dataset,
-)
+from helpers_model import Flock, Parrot, Unloadable, shot_at_every_step, some_samples, write_dataset
 from helpers_sharing import same_beginning
 
 from rulerlib import models, samples, tokens

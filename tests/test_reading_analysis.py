@@ -195,11 +195,9 @@ def test_all_baselines_stand_beside_the_model(run):
     scores = analysis.scores(predictions)
     table = analysis.accuracy(scores, by=("task", "model"))
     for _, part in table.groupby("task"):
-        assert part["model"].tolist() == [
-            "lille",
-            reading.NO_PASSAGE,
-            reading.FREQUENT,
-        ], "all at the longest length, in one row each"
+        assert part["model"].tolist() == ["lille", reading.NO_PASSAGE, reading.FREQUENT], (
+            "all at the longest length, in one row each"
+        )
         assert (part["n"] == 3).all()
     assert table["task"].nunique() == 2
     assert {"em_raw", "em_norm"} <= {*table.columns}

@@ -68,10 +68,7 @@ def test_facts_come_in_any_order(suite, language):
 @given(data=st.data())
 def test_what_is_taken_away_makes_no_other_answer_right(data):
     """Of a way any shortest one counts; all else has one right answer, or a wrong one."""
-    suite, language = (
-        data.draw(st.sampled_from([*SUITES])),
-        data.draw(st.sampled_from(LANGUAGES)),
-    )
+    suite, language = (data.draw(st.sampled_from([*SUITES])), data.draw(st.sampled_from(LANGUAGES)))
     episode, probe = data.draw(st.sampled_from(questions(suite, language, 2)))
     kept = data.draw(
         st.lists(st.booleans(), min_size=len(episode.facts), max_size=len(episode.facts))

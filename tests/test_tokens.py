@@ -285,10 +285,7 @@ FOLDERS = {
     ),
     "templates in files": (
         NAMED,
-        {
-            "chat_template.jinja": CHAT_TEMPLATE,
-            "additional_chat_templates/tool_use.jinja": OTHER,
-        },
+        {"chat_template.jinja": CHAT_TEMPLATE, "additional_chat_templates/tool_use.jinja": OTHER},
     ),
 }
 

@@ -10,12 +10,7 @@ import shutil
 import sys
 
 import pytest
-from helpers_model import (
-    LILLE,
-    LIMIT,
-    say,
-    tiny_model,
-)
+from helpers_model import LILLE, LIMIT, say, tiny_model
 from helpers_sharing import same_beginning
 
 torch = pytest.importorskip("torch")

@@ -37,12 +37,7 @@ from rulerlib.analysis.accuracy import (
 )
 from rulerlib.analysis.averages import by_length, weighted
 from rulerlib.analysis.effective_length import effective, effective_lengths
-from rulerlib.analysis.error_tables import (
-    error_examples,
-    errors,
-    over_tasks,
-    wrong,
-)
+from rulerlib.analysis.error_tables import error_examples, errors, over_tasks, wrong
 from rulerlib.analysis.pairs import newcombe, paired, samples_needed, two_by_two
 from rulerlib.analysis.repeats import repeats
 from rulerlib.analysis.scores import of_measure, read_predictions, scores

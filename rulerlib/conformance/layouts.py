@@ -182,8 +182,7 @@ def read(layout: str, files: Sequence[Path]) -> Iterator[PortFile]:
 
 
 Reader = Callable[
-    [Mapping[Path, tasks.Task]],
-    Iterator[tuple[Path, int | None, list[PortAnswer], float | None]],
+    [Mapping[Path, tasks.Task]], Iterator[tuple[Path, int | None, list[PortAnswer], float | None]]
 ]
 """Yields of files with their tasks: the file, the length, the questions, and their mean score."""
 

@@ -22,15 +22,7 @@ from functools import cached_property
 from typing import Any
 
 from rulerlib import checkpoints, tokens
-from rulerlib.errors import (
-    ParameterError,
-    RulerError,
-    flag,
-    nearest,
-    one_of,
-    require,
-    whole_number,
-)
+from rulerlib.errors import ParameterError, RulerError, flag, nearest, one_of, require, whole_number
 from rulerlib.escaping import one_line
 from rulerlib.models import Generation, Request, readable, tokenizer_name
 from rulerlib.models.cutting import begins_thinking, cut_text, find_stop, kept_tokens

@@ -386,11 +386,7 @@ def read(prompt: str, language: Language) -> str | None:
 FAMILY = Family(
     name="drop",
     knobs=Knobs,
-    variants={
-        "drop_1": Knobs(distractors=False),
-        "drop_2": Knobs(),
-        "drop_3": Knobs(passages=2),
-    },
+    variants={"drop_1": Knobs(distractors=False), "drop_2": Knobs(), "drop_3": Knobs(passages=2)},
     category=READING,
     scoring=DROP,
     tokens_to_generate=32,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -58,10 +58,8 @@ class Averages:
         answers it is worth, with its degrees of freedom; NaN where it was not asked.
     correlation
         Lengths x lengths, see `rulerlib.analysis.combined.between_lengths`.
-    resampled
-        Draws of what the averages may truly be, draws x lengths, see
-        `rulerlib.analysis.combined.draws`. Lengths at which the same samples were asked vary
-        together.
+    normal
+        Draws x lengths: normal numbers with this correlation.
     """
 
     names: dict[str, Any]
@@ -72,7 +70,7 @@ class Averages:
     sizes: Array
     freedom: Array
     correlation: Array
-    resampled: Array
+    normal: Array
 
     @cached_property
     def averages(self) -> Array:
@@ -106,20 +104,23 @@ class Averages:
             One for each length, with the sum 1; 0: not in this mean. NaN where a length in it
             has no average, or there is none in it.
         """
-        if not self._is_known(weights):
+        used = weights > 0
+        if not (used.any() and self.measured[used].all()):
             return math.nan, math.nan
         low, high = interval(**self._grid(weights))
         return 100 * low, 100 * high
 
-    def drawn(self, weights: Array, quantiles: Array) -> Array:
-        """Return draws of a weighted mean over lengths, in percent, from normal quantiles."""
-        if not self._is_known(weights):
-            return np.full(len(quantiles), math.nan)
-        return 100 * draws(**self._grid(weights), quantiles=quantiles)
+    @cached_property
+    def resampled(self) -> Array:
+        """Draws of what the averages may truly be, draws x lengths, in percent.
 
-    def _is_known(self, weights: Array) -> bool:
-        used = weights > 0
-        return bool(used.any()) and bool(self.measured[used].all())
+        Lengths at which the same samples were asked vary together.
+        """
+        drawn = np.full(self.normal.shape, math.nan)
+        for place in np.flatnonzero(self.measured):
+            grid = self._grid(np.eye(len(self.lengths))[place])
+            drawn[:, place] = 100 * draws(**grid, quantiles=self.normal[:, place])
+        return drawn
 
     def _grid(self, weights: Array) -> dict[str, Any]:
         """Return what is averaged, as `rulerlib.analysis.combined.interval` takes it."""
@@ -238,13 +239,10 @@ def of_answers(
     correlation = between_lengths(
         [_units(row) for row in answers], np.nansum(sizes * rates * (1 - rates), axis=0)
     )
-    one = Averages(
-        names, tuple(tasks), lengths, counts, rates, sizes, freedom, correlation,
-        resampled=np.empty((resamples, 0)),
-    )  # fmt: skip
     normal = rng.standard_normal((resamples, len(lengths))) @ root_of(correlation).T
-    drawn = [one.drawn(at, normal[:, place]) for place, at in enumerate(np.eye(len(lengths)))]
-    return replace(one, resampled=np.column_stack(drawn))
+    return Averages(
+        names, tuple(tasks), lengths, counts, rates, sizes, freedom, correlation, normal
+    )
 
 
 def _units(row: Sequence[tuple[Sequence[float], Sequence[Hashable]]]) -> tuple[Array, Array]:

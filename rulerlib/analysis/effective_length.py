@@ -145,19 +145,13 @@ def effective_lengths(
         cannot work.
     """
     check(threshold=threshold)
-    rows = [
-        {**one.names, **row}
-        for one in averages(table, measure, **options)
-        for row in readings(one, threshold * (_base(one) / 100 if of_shortest else 1))
-    ]
+    rows = []
+    for one in averages(table, measure, **options):
+        base = float(next(iter(one.averages[one.measured]), 0)) if of_shortest else 100
+        rows += [{**one.names, **row} for row in readings(one, threshold * (base / 100))]
     if not rows:
         return nothing("At no length was every task asked, so no average can be held against it.")
     return pd.DataFrame(rows)
-
-
-def _base(one: Averages) -> float:
-    """Return a model's average at the shortest length that was measured, in percent."""
-    return float(next(iter(one.averages[one.measured]), 0))
 
 
 def readings(one: Averages, threshold: float) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from rulerlib.languages import Language
 from rulerlib.languages.prose import CHARACTERS
 from rulerlib.tasks import TASKS
 from rulerlib.tasks.niah import POOL_FACTOR
+from rulerlib.wording import said_count
 
 LENGTHS = tuple(2**power for power in range(13, 21))
 
@@ -41,8 +42,8 @@ def report(name: str, tokenizer: str = "lille") -> str:
     works, lacks = _tasks(pack, counter)
     lines = [
         f"{pack.name} ({pack.code}): {len(pack.adjectives)} adjectives, {len(pack.nouns)} nouns,"
-        f" {len(pack.essays)} essays of {len(essays.units)} sentences, {essays.total:,} tokens of"
-        f" '{tokenizer}'.",
+        f" {said_count(len(pack.essays), 'essay')} of {said_count(len(essays.units), 'sentence')},"
+        f" {essays.total:,} tokens of '{tokenizer}'.",
         f"Works ({len(works)} tasks): {', '.join(works)}.",
     ]
     lines += [f"Lacks ({', '.join(names)}): {why}" for why, names in lacks.items()]

@@ -152,12 +152,9 @@ def _independent(row: dict[Any, Any]) -> dict[str, Any]:
     first, second = (
         tuple(float(row[name + suffix]) for name in _MEANS) for suffix in ("", "_other")
     )
-    low, high = recovered(first, second, 0)  # type: ignore[arg-type]
     place = {name: row[name] for name in ("model", "task", "length")}
-    values = {
-        "first": first[0], "second": second[0], "difference": first[0] - second[0],
-        "low": low, "high": high,
-    }  # fmt: skip
+    values = {"first": first[0], "second": second[0], "difference": first[0] - second[0]}
+    values["low"], values["high"] = recovered(first, second, 0)  # type: ignore[arg-type]
     rounded = {name: round(value, 9) for name, value in values.items()}
     return {**place, "n": int(min(row["n"], row["n_other"])), **rounded}
 

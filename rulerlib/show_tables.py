@@ -77,6 +77,11 @@ def aligned(styler: Any, numbers: Iterable[int]) -> Any:
         for look, places_of_look in looks.items()
         if places_of_look
     ]
+    # A name over a column of short numbers would be wider than they are.
+    rules.append({"selector": "th.col_heading", "props": "white-space: normal"})
+    styler = styler.format_index(
+        lambda name: html.escape(str(name), quote=False).replace("_", "_<wbr>"), axis=1
+    )
     return styler.set_table_styles(rules, overwrite=False)
 
 

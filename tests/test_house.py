@@ -14,7 +14,7 @@ from conftest import ROOT, python
 LIBRARY = ROOT / "rulerlib"
 
 # Lines of code, without docstrings, comments and empty lines; and all lines of the tests.
-MOST_CODE, MOST_TESTS, MOST_OF_A_FILE = 23_156, 32_512, 450
+MOST_CODE, MOST_TESTS, MOST_OF_A_FILE = 23_161, 32_536, 450
 
 # Modules of ours that an import brings.
 MOST_MODULES = {"rulerlib.dataset": 22, "rulerlib.runs": 36}

@@ -243,6 +243,8 @@ class Engine(Local):
         # over several GPUs it needs processes, which see to that themselves.
         if self._parallel == 1:
             os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+        # Its build for processors would tie the threads of another model here to cores, too.
+        os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
         from vllm import EngineArgs, LLMEngine
 

@@ -114,8 +114,8 @@ def table(
 
     Columns ``low`` and ``high`` become one, ``95 % interval``, and so do ``x low`` and
     ``x high``. Model, language, measure and category move to the caption where they are the same
-    in every row, and ``mean`` is then called by the name of the measure; ``attrs["note"]`` stands
-    there too. An empty table that knows why it is empty says so in its place.
+    in every row, and ``mean`` is then called by the name of the measure. An empty table that knows
+    why it is empty says so in its place.
 
     Parameters
     ----------
@@ -142,7 +142,6 @@ def table(
         if name in shown and shown[name].nunique() == 1
     ]
     caption = "; ".join(f"{name}: {shown[name].iloc[0]}" for name in constant)
-    caption = ". ".join(filter(None, (caption, values.attrs.get("note"))))
     renamed = {"mean": shown["measure"].iloc[0]} if "measure" in constant else {}
     shown = shown.drop(columns=constant)
     if "shares" in shown:

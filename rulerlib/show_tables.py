@@ -207,5 +207,6 @@ def grid(
     wide = values.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
     wide = wide.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
     styler = table(wide.rename_axis(columns=None).reset_index())
-    styler = aligned(styler.set_properties(**{"white-space": "pre"}), range(1, 1 + len(heads)))
+    in_lines = {"selector": "td.data", "props": "white-space: pre"}
+    styler = aligned(styler, range(1, 1 + len(heads))).set_table_styles([in_lines], overwrite=False)
     return styler.set_caption(html.escape(visible(title))) if title else styler

@@ -84,7 +84,9 @@ def _below(figure: Any, drawn: Sequence[Any], words: str) -> None:
     for axes in drawn[-columns:]:
         axes.set_xlabel(words, fontsize=8)
     if entries:
-        figure.legend(entries.values(), entries, loc="outside lower center", ncols=3, fontsize=8)
+        figure.legend(
+            entries.values(), entries, loc="outside lower center", ncols=columns, fontsize=8
+        )
 
 
 # --- All presets by suite ---------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Texts of the user's own (txt, json, jsonl), checked and cut into sentences.
 
->>> read_texts(["Smart \\x93quotes\\x94."], clean=True)
+>>> read_texts(["Smart \\x93quotes\\x94."])
 ('Smart “quotes”.',)
 >>> sentences(['He said "no." Then he\\nleft.', "It rained."])
 ['He said "no."', 'Then he left.', 'It rained.']

@@ -77,10 +77,16 @@ def of_page(path: Path) -> Iterator[Number]:
 
 
 def _tables(page: str) -> Iterator[Any]:
-    """Yield the tables of accuracy in a piece of HTML, as pandas reads them."""
+    """Yield the tables of accuracy in a piece of HTML, with what their captions say of all rows."""
+    import bs4
     import pandas as pd
 
-    for table in pd.read_html(io.StringIO(page)):
+    for shown in bs4.BeautifulSoup(page, "html.parser").find_all("table"):
+        (table,) = pd.read_html(io.StringIO(str(shown)), thousands=",")
+        caption = shown.caption.get_text().split("; ") if shown.caption else []
+        told = dict(part.split(": ", 1) for part in caption if ": " in part)
+        alike = {name: told[name].replace(",", "") for name in (*KEY, "n") if name in told}
+        table = table.assign(**alike)[[*alike, *table.columns]]
         names = [*table.columns]
         if {"task", "length", "n"} <= {*names} and {*names[: names.index("n")]} <= {*KEY}:
             yield table

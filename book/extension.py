@@ -423,6 +423,8 @@ class Explorer(Generated):
     """A way to the explorer, where the pages were executed before the book was built."""
 
     def lines(self) -> Iterator[str]:
+        # Whether pages were executed meanwhile, no file says that a glob could name beforehand.
+        self.env.note_reread()
         if explorer.answered():
             folder = f"{'../' * self.env.docname.count('/')}{explorer.FOLDER}"
             yield "``````{raw} html"

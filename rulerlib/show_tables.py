@@ -109,13 +109,14 @@ def table(
     percent: Iterable[str] = (),
     precision: int = 1,
     spoken_in: Mapping[str, str] | None = None,
+    folded: bool = True,
 ) -> Any:
     """Return a styled table, with shares as percentages and each interval in one column.
 
     Columns ``low`` and ``high`` become one, ``95 % interval``, and so do ``x low`` and
-    ``x high``. Model, language, measure and category move to the caption where they are the same
-    in every row, and ``mean`` is then called by the name of the measure. An empty table that knows
-    why it is empty says so in its place.
+    ``x high``. What is the same in every row moves to the caption, but for shares and intervals;
+    where the measure does, ``mean`` is called by its name. An empty table that knows why it is
+    empty says so in its place.
 
     Parameters
     ----------
@@ -127,6 +128,8 @@ def table(
         Decimals of other numbers.
     spoken_in
         Columns of texts in a language of their own, with the code of it for screen readers.
+    folded
+        Whether what is the same in every row moves to the caption.
     """
     import pandas as pd
 
@@ -136,14 +139,11 @@ def table(
     share_names = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
     shares = [*dict.fromkeys(name for name in (*percent, *share_names) if name in values)]
     shown = intervals(values.copy(), shares, precision)
-    constant = [
-        name
-        for name in ("model", "language", "measure", "category")
-        if name in shown and shown[name].nunique() == 1
-    ]
-    caption = "; ".join(f"{name}: {shown[name].iloc[0]}" for name in constant)
+    constant = _constant(shown, (*shares, *(spoken_in or ()))) if folded else []
+    caption = "; ".join(f"{name}: {_said(shown[name].iloc[0])}" for name in constant)
     renamed = {"mean": shown["measure"].iloc[0]} if "measure" in constant else {}
     shown = shown.drop(columns=constant)
+    shares = [name for name in shares if name in shown]
     if "shares" in shown:
         shown["shares"] = [
             ", ".join(f"{outcome}: {100 * often:.0f} %" for outcome, often in outcomes.items())
@@ -160,6 +160,32 @@ def table(
         styler = styler.format(partial(spoken, language=code), subset=[column])
     styler = aligned(styler.set_table_attributes(f"class='{PLAIN}'"), numbers)
     return styler.set_caption(html.escape(visible(caption))) if caption else styler
+
+
+def _constant(shown: pd.DataFrame, kept: Iterable[str]) -> list[Any]:
+    """Return the columns that say the same in every row, what is asked of whom first.
+
+    Results stay, since a score of 0 % everywhere is a finding: shares, intervals and fractions that
+    are known. So does all of a single row, but for what it is about.
+    """
+    names = ("model", "language", "measure", "category")
+    about: list[Any] = [name for name in names if name in shown]
+    others = [name for name in shown if name not in about] if len(shown) > 1 else []
+    results = {*kept, *(name for name in shown if INTERVAL in str(name))}
+    results |= {name for name in shown if shown[name].dtype.kind == "f"}
+    constant = [
+        name
+        for name in (*about, *others)
+        if len({*map(str, shown[name])}) == 1 and (name not in results or shown[name].isna().all())
+    ]
+    return constant if len(constant) < shown.shape[1] else about
+
+
+def _said(value: Any) -> str:
+    """Return what stands in every row as the caption says it."""
+    if isinstance(value, Integral) and str(value).isdigit():
+        return f"{value:,}"
+    return "–" if value is None or value != value or value == "" else str(value)
 
 
 def grid(
@@ -206,7 +232,7 @@ def grid(
         cells.append("\n".join(lines))
     wide = values.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
     wide = wide.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
-    styler = table(wide.rename_axis(columns=None).reset_index())
+    styler = table(wide.rename_axis(columns=None).reset_index(), folded=False)
     in_lines = {"selector": "td.data", "props": "white-space: pre"}
     styler = aligned(styler, range(1, 1 + len(heads))).set_table_styles([in_lines], overwrite=False)
     return styler.set_caption(html.escape(visible(title))) if title else styler

@@ -1,4 +1,4 @@
-"""The explorer of the site: what its pages asked, models that were handed in, published tables.
+"""The explorer of the site: models that were handed in, the one inside among them, and tables.
 
     explorer.write(Path("_build/html"))
 
@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from book import by_language, execute, leaderboard
 from rulerlib import explore
-from rulerlib.tasks import RULER
 
 FOLDER, BOARD = "explore", "board"
 """Where the explorer and the leaderboard stand in the site."""
@@ -37,28 +35,18 @@ ELSEWHERE = """\
 """
 
 
-def asked() -> list[Path]:
-    """Return what the model inside answered to RULER's tasks on the executed pages, file by file.
-
-    Other models stand in the explorer as they were handed in, once. What readers that are no model
-    answered, what studies asked and what this model cannot do at all stays on its page.
-    """
-    files = Path(execute.runs()).glob("lille*/*/*/pred/*")
-    return [path for path in files if path.name.partition(".")[0] in RULER]
-
-
 def answered() -> bool:
-    """Return whether there are answers that the executed pages asked for."""
-    return bool(asked())
+    """Return whether pages were executed, so that the book that is built shows results."""
+    return execute.runs().is_dir()
 
 
 def write(site: Path, submitted: Path = SUBMITTED) -> tuple[int, int]:
-    """Write the explorer into the folder of the site.
+    """Write the explorer of what was handed in into the folder of the site.
 
     Parameters
     ----------
     submitted
-        The folder of models that were handed in; there may be none.
+        The folder of models that were handed in, the model inside among them.
 
     Returns
     -------
@@ -70,24 +58,12 @@ def write(site: Path, submitted: Path = SUBMITTED) -> tuple[int, int]:
     ParameterError, DataError
         As `rulerlib.explore.write`.
     """
-    with tempfile.TemporaryDirectory() as runs:
-        for path in asked():
-            place = runs / path.relative_to(execute.runs())
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, place)
-        return explore.write(
-            runs,
-            site / FOLDER,
-            handed_in=submitted if submitted.is_dir() else None,
-            home="../book/explore.html",
-        )
+    home = "../book/explore.html"
+    return explore.write([], site / FOLDER, handed_in=submitted, home=home)
 
 
 def write_board(site: Path) -> None:
-    """Write what the book's page of the leaderboard loads; `write`, if at all, comes before.
-
-    Left out are models that were run for the book's pages, with a few samples of a few tasks.
-    """
+    """Write what the book's page of the leaderboard loads; `write`, if at all, comes before."""
     folder = site / BOARD
     folder.mkdir(exist_ok=True)
     for path in STATIC.glob("*.js"):

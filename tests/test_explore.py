@@ -230,14 +230,15 @@ def test_a_link_to_a_folder_and_an_empty_folder_are_written(sites, tmp_path, mon
 
 @pytest.fixture(scope="module")
 def handed_in(tmp_path_factory):
-    """The book's explorer of a run, and of a submission with a full stop more in an answer."""
+    """The explorer of a run, and of a submission with a full stop more in an answer."""
     place = tmp_path_factory.mktemp("handed_in")
     run = helpers_submit.write_run(place / "runs", "en")
     packed = submit.pack(place / "runs" / "lille", place / "submitted", claimed=4096)
     # The run itself, packed, is not shown beside the run.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(explorer.execute, "runs", lambda: place / "runs")
-        assert explorer.write(place, packed.parent)[0] == 13
+    told = {"handed_in": packed.parent, "home": "../book/explore.html"}
+    assert site.write(place / "runs", place / explorer.FOLDER, **told)[0] == 13
+    # The book shows what was handed in, alone.
+    assert explorer.write(place / "book", packed.parent)[0] == 13
     stopped = helpers_submit.lines(
         lambda all_: [all_[0].replace('", "others"', '.", "others"'), *all_[1:]]
     )
@@ -245,8 +246,7 @@ def handed_in(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         few = (None, helpers_submit.SAMPLES, 5)
         patch.setattr(submit.check, "__defaults__", few)
-        patch.setattr(explorer.execute, "runs", lambda: place / "runs")
-        written = explorer.write(place, place / "submitted")
+        written = site.write(place / "runs", place / explorer.FOLDER, **told)
     return run, written, place / explorer.FOLDER
 
 
@@ -312,7 +312,6 @@ def test_a_submission_that_does_not_hold_is_not_published(handed_in, monkeypatch
     run, _, out = handed_in
     place = out.parent / "again"
     monkeypatch.setattr(submit.check, "__defaults__", (None, helpers_submit.SAMPLES, 5))
-    monkeypatch.setattr(explorer.execute, "runs", lambda: run.output)
     for number, (change, sentence) in enumerate([
         (helpers_submit.forged, "lille: answers.jsonl.gz, line 1: there are no references"),
         (helpers_submit.FAULTS["a forged table"][0], "lille: 'summary.csv' is none of the files"),

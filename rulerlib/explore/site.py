@@ -60,7 +60,7 @@ def write(
     Parameters
     ----------
     folders
-        A folder of runs, or several.
+        A folder of runs, or several; none where there is ``handed_in``.
     out
         A new folder, or one that this wrote before, which is replaced; files that people put into
         it stay.
@@ -92,10 +92,10 @@ def write(
     with files.filling(place) as target:
         for name in _OURS:
             (target / name).mkdir()
-        ours = analysis.scores(_predictions(folders))
-        require(not ours.empty, "runs", str(folders), "a folder in which there are answers")
-        ours = _named_by_study(ours)
+        ours = _named_by_study(analysis.scores(_predictions(folders)))
         others, claimed = _submissions(handed_in, ours)
+        any_answers = others or not ours.empty
+        require(any_answers, "runs", str(folders), "a folder in which there are answers")
         table = pd.concat([ours, *(judged for _, judged in others)], ignore_index=True)
         for name in {*table["model"], *table["language"], *table["task"]}:
             shown_names = f"a folder in which all names can be seen, unlike {name!r}"

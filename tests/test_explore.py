@@ -309,7 +309,7 @@ def test_the_leaderboard_has_runs_submissions_and_the_published_table(handed_in,
 
 def test_a_submission_that_does_not_hold_is_not_published(handed_in, monkeypatch):
     """The book looks at each again, by whatever way it came there."""
-    run, _, out = handed_in
+    _, _, out = handed_in
     place = out.parent / "again"
     monkeypatch.setattr(submit.check, "__defaults__", (None, helpers_submit.SAMPLES, 5))
     for number, (change, sentence) in enumerate([

@@ -149,7 +149,8 @@ def beside(accuracy: pd.DataFrame, code: str = "en") -> pd.DataFrame:
     ----------
     accuracy
         Of `book.tables.Tables`: every language asked for the same tasks with the same seeds, so
-        that sample by sample the needles stand at the same depths.
+        that sample by sample the needles stand at the same depths. Of a length at which one has
+        more samples than another, the first are taken that all have.
     code
         Of the language that the others are set beside.
 
@@ -163,15 +164,16 @@ def beside(accuracy: pd.DataFrame, code: str = "en") -> pd.DataFrame:
     Raises
     ------
     ParameterError
-        If the language is not in the table, or another one was asked other tasks or samples.
+        If the language is not in the table, or another one was asked other tasks.
     """
     if code not in {*accuracy["language"]}:
         raise ParameterError("code", code, "a language of the table")
     rows = []
     for length, part in accuracy.groupby("length", sort=True):
         wide = part.pivot(index="task", columns="language", values="right")
-        if wide.isna().any(axis=None) or (wide.map(len).nunique(axis=1) > 1).any():
-            raise ParameterError("accuracy", length, "of the same tasks and samples by language")
+        if wide.isna().any(axis=None):
+            raise ParameterError("accuracy", length, "of the same tasks by language")
+        wide = wide.map(lambda right, least=wide.map(len).min(axis=None): right[:least])
         for language in dict.fromkeys(part["language"]):
             pairs = Counter(zip("".join(wide[language]), "".join(wide[code]), strict=True))
             counts = [pairs[tuple(pair)] for pair in ("11", "10", "01", "00")]

@@ -79,10 +79,14 @@ def aligned(styler: Any, numbers: Iterable[int]) -> Any:
     ]
     # A name over a column of short numbers would be wider than they are.
     rules.append({"selector": "th.col_heading", "props": "white-space: normal"})
-    styler = styler.format_index(
-        lambda name: html.escape(str(name), quote=False).replace("_", "_<wbr>"), axis=1
-    )
+    styler = styler.format_index(_breaking, axis=1)
     return styler.set_table_styles(rules, overwrite=False)
+
+
+def _breaking(name: Any) -> str:
+    """Return the name of a column as HTML: it wraps at underscores, and before its n."""
+    escaped = html.escape(str(name), quote=False).replace("_", "_<wbr>")
+    return escaped.replace("(n = ", "(n&nbsp;=&nbsp;")
 
 
 def numeric(values: pd.DataFrame, shares: Sequence[str]) -> list[int]:

@@ -70,8 +70,8 @@ def test_languages_are_set_beside_english_answer_by_answer():
 
 
 def test_bad_input_is_one_sentence(tmp_path):
-    rows = pd.DataFrame({"length": 1, "task": "a", "language": ["en", "da"], "right": ["10", "1"]})
-    for code, said in (("en", "of the same tasks and samples"), ("sv", "a language of the table")):
+    rows = pd.DataFrame({"length": 1, "task": ["a", "b"], "language": ["en", "da"], "right": "1"})
+    for code, said in (("en", "of the same tasks by language"), ("sv", "a language of the table")):
         with pytest.raises(ParameterError, match=said):
             by_language.beside(rows, code)
     table = by_language.read_table(FILE)

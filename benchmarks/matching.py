@@ -18,10 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from book.matchings import matchings
-from rulerlib import analysis, models
+from rulerlib import analysis, files, models
 from rulerlib.errors import RulerError
 from rulerlib.runs import Run
-from rulerlib.store import files
 
 TASKS = (
     "niah_multikey_1", "niah_multikey_2", "niah_multikey_3", "niah_multivalue", "niah_multiquery",

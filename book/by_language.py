@@ -15,11 +15,10 @@ from typing import Any
 import pandas as pd
 
 from rulerlib.analysis.pairs import newcombe
-from rulerlib.analysis.tables import thousands
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.explore import cells
 from rulerlib.plots import base
-from rulerlib.wording import listed
+from rulerlib.wording import listed, thousands
 
 NAMES = {"en": "English", "da": "Danish", "sv": "Swedish", "no": "Norwegian"}
 """The languages that are shown by name; the others are the background."""

@@ -24,11 +24,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from book.tables import DECIMALS, Plan, Tables
-from rulerlib import tasks
+from rulerlib import files, tasks
 from rulerlib.errors import RulerError
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.store import files
 from rulerlib.tasks.mrcr import PREFIX
 
 if TYPE_CHECKING:

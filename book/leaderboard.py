@@ -17,9 +17,10 @@ import pandas as pd
 from rulerlib.analysis import averages
 from rulerlib.analysis.averages import weighted
 from rulerlib.analysis.effective_length import READINGS, Effective, effective
-from rulerlib.analysis.tables import THRESHOLD, even, thousands, tokens
+from rulerlib.analysis.tables import THRESHOLD, even
 from rulerlib.errors import DataError
 from rulerlib.explore import cells
+from rulerlib.wording import thousands, tokens
 
 # Of a model; unknown ones are left empty.
 NUMBERS = ("parameters", "active", "trained_length")

@@ -18,7 +18,7 @@ import nbformat
 from rulerlib.plots.base import SVG
 
 # What is called for the two lines on the run.
-SUMMARY = "show_run."
+SUMMARY = "show.run("
 
 # What the bar says behind which a cell's code is folded, for cells with these tags and for others.
 PROMPTS = {

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any
 
 import rulerlib
 from book.tables import ABOUT, DECIMALS, Tables
+from rulerlib import files
 from rulerlib.errors import RulerError
-from rulerlib.store import files
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,12 +17,12 @@ from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rulerlib import models
+from rulerlib import files, models
 from rulerlib.errors import DataError
 from rulerlib.models import Generation, Request
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.store import answers, files
+from rulerlib.store import answers
 from rulerlib.submit.folder import AnsweredCell, hashed, read
 
 

@@ -24,13 +24,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rulerlib
-from rulerlib import models, tasks
+from rulerlib import files, models, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, MissingExtraError, ParameterError, nearest, whole_number
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
-from rulerlib.store import files
 from rulerlib.texts import digest
 from rulerlib.wording import said_setting
 

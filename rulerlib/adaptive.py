@@ -36,7 +36,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rulerlib.analysis.tables import THRESHOLD, thousands
+from rulerlib.analysis.tables import THRESHOLD
+from rulerlib.wording import thousands
 
 Array = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rulerlib import doors, packages, paths
+from rulerlib import files, packages
 from rulerlib.errors import LARGEST, ParameterError, is_number, require
 
 _SMALL_FILES = (
@@ -62,7 +62,7 @@ def folder(name: str) -> str:
         ``config.json`` nor ``tokenizer.json``, if a GGUF file cannot be fetched or read (see
         `rulerlib.gguf`), or if it is no name at all.
     """
-    path = paths.named("model", name, f"{_INSIDE}, a folder, or a hub name")
+    path = files.named("model", name, f"{_INSIDE}, a folder, or a hub name")
     if name == "lille":
         return str(Path(__file__).parent / "models" / "lille")
     if is_gguf(name) and not path.is_dir():
@@ -99,7 +99,7 @@ def checked(name: Any, engine: str) -> str:
     ParameterError
         If it is none: see `folder`; a name on a server is a text in one line.
     """
-    if engine in OWN_NAMES or doors.is_outside(engine):
+    if engine in OWN_NAMES or packages.is_outside(engine):
         plain = isinstance(name, str) and name.strip() and name.isprintable()
         place = "on the server" if engine == "openai" else "that the engine knows"
         require(plain, "model", name, f"the name of a model {place}, in one line")
@@ -177,7 +177,7 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        values = json.loads(paths.read_text(path))
+        values = json.loads(files.read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         allowed_values = f"a folder whose {path.name} can be read ({reason(error)})"
         raise ParameterError("model", name, allowed_values) from error
@@ -268,8 +268,8 @@ def fingerprint(name: str) -> str:
     path = Path(folder(name))
     if not path.is_dir():
         return f"{name}@{_downloaded(name).name}"
-    files = sorted([*path.glob("config.json"), *path.glob("*.safetensors"), *path.glob("*.bin")])
+    weights = sorted([*path.glob("config.json"), *path.glob("*.safetensors"), *path.glob("*.bin")])
     digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.name.encode() + b"\0" + paths.fingerprint(file))
+    for file in weights:
+        digest.update(file.name.encode() + b"\0" + files.fingerprint(file))
     return digest.hexdigest()[:16]

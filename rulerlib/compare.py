@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib import analysis, checkpoints, commands, paths, tokens
+from rulerlib import analysis, checkpoints, commands, files, tokens
 from rulerlib.analysis import labels
 from rulerlib.comparison import Comparison, parted, write
 from rulerlib.errors import DataError, ParameterError, ServerError, require, whole_number
@@ -302,7 +302,7 @@ def _names(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[str, st
 
 def given_model(text: str) -> dict[str, Any] | Path:
     """Return a model's parameters, from ``key=value`` or a YAML file, or its folder of runs."""
-    path = paths.named("models", text, "settings such as model=lille, a YAML file, or a folder")
+    path = files.named("models", text, "settings such as model=lille, a YAML file, or a folder")
     if path.is_dir():
         return path
     if text.endswith((".yaml", ".yml")):

@@ -18,11 +18,11 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib import escaping
+from rulerlib import escaping, files, samples
 from rulerlib.analysis import labels
 from rulerlib.gate import AS_GOOD, UNDECIDED, WORSE, Gate
 from rulerlib.samples import Prediction
-from rulerlib.store import answers, files
+from rulerlib.store import answers
 from rulerlib.tokens import Tokenizer
 
 SHOWN = 20
@@ -166,7 +166,7 @@ def _keep_turned(comparison: Comparison, folder: Path) -> Iterator[Path]:
     for path, (about, records) in runs.items():
         files.write_object(answers.settings_path(path), {"cell": about})
         with files.replacing(path) as file:
-            files.add(file, records)
+            samples.add(file, records)
     if runs:
         yield folder
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rulerlib import commands
+from rulerlib import commands, files
 from rulerlib.adaptive import Search
 from rulerlib.analysis import read_predictions
 from rulerlib.analysis.tables import THRESHOLD
@@ -28,7 +28,6 @@ from rulerlib.fields import check, numbers
 from rulerlib.metering import Meter, Metered
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
-from rulerlib.store import files
 from rulerlib.tasks import names, resolve
 
 # Returns the mean scores of a task at a length: from which draw on, and how many.

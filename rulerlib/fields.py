@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib import languages, packages, paths
+from rulerlib import files, languages, packages
 from rulerlib.errors import (
     DataError,
     ParameterError,
@@ -158,7 +158,7 @@ RULES: dict[str, Callable[[str, Any], Any]] = {
     "format": _kind(PromptFormat),
     "decoding": _kind(Decoding),
     "knobs": lambda name, given: dictionary(name, given, '{"num_hops": 2}'),
-    "output": lambda name, given: paths.named(name, given, "the name of a folder"),
+    "output": lambda name, given: files.named(name, given, "the name of a folder"),
     "threshold": _threshold,
 }
 """How each parameter is checked that has a meaning of its own, by its name."""
@@ -282,7 +282,7 @@ def settings_file(path: str | Path, what: str, purpose: str) -> dict[str, Any]:
     """
     yaml = packages.load("yaml", "notebook", purpose)
     try:
-        values = yaml.safe_load(paths.read_text(Path(path)))
+        values = yaml.safe_load(files.read_text(Path(path)))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise DataError(f"{path}: cannot be read ({' '.join(str(error).split())}).") from error
     if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):

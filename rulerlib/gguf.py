@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rulerlib import packages, paths
+from rulerlib import files, packages
 from rulerlib.errors import BusyError, DataError, ParameterError, require, shortened
 
 SUFFIX = ".gguf"
@@ -90,7 +90,7 @@ def identity(name: str) -> str:
     """
     if name in PACKAGES:
         return f"{PACKAGES[name].about} (sha256 {PACKAGES[name].sha256[:16]})"
-    return paths.fingerprint(_given(name)).hex()[:16]
+    return files.fingerprint(_given(name)).hex()[:16]
 
 
 def file(name: str) -> Path:
@@ -151,10 +151,10 @@ def cache() -> Path:
 
 def _given(name: str) -> Path:
     """Return the file that a name means, which must begin as a GGUF file does."""
-    path = paths.named("model", name, "a GGUF file")
+    path = files.named("model", name, "a GGUF file")
     require(path.is_file(), "model", name, "a GGUF file that exists")
     try:
-        with paths.opened(path) as opened:
+        with files.opened(path) as opened:
             magic = opened.read(4)
     except OSError as error:
         raise ParameterError("model", name, f"a file that can be read ({error})") from error
@@ -175,9 +175,6 @@ def _alone(path: Path) -> Iterator[bool]:
 
     What a killed process left behind is removed. A full disk is told in one sentence.
     """
-    # Not at the top: most uses find the folder there, and need no lock.
-    from rulerlib.store import files
-
     with files.saving(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     while True:

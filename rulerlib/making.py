@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import commands, paths, tasks, tokens
+from rulerlib import commands, files, tasks, tokens
 from rulerlib import languages as packs
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, dictionary, one_of, require
 from rulerlib.fields import check, settings, values_of
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import read_object
-from rulerlib.store import files, questions
+from rulerlib.store import questions
 
 COMMITMENT = "commitment.json"
 """The file that is published before a model is asked; it does not hold the seed."""
@@ -109,7 +109,7 @@ def write(stated: Mapping[str, Any], folder: str | Path) -> list[Path]:
     RunMismatchError, BusyError
         As `rulerlib.store.questions.write`.
     """
-    folder = paths.named("folder", folder, "a folder for the questions")
+    folder = files.named("folder", folder, "a folder for the questions")
     return [questions.write(dataset, folder / place(dataset)) for dataset in from_settings(stated)]
 
 
@@ -143,7 +143,7 @@ def commit(stated: Mapping[str, Any], folder: str | Path) -> str:
     RulerError
         As `write`.
     """
-    file = paths.named("folder", folder, "a folder for the questions") / COMMITMENT
+    file = files.named("folder", folder, "a folder for the questions") / COMMITMENT
     require(not file.exists(), "folder", str(folder), f"one without a {COMMITMENT}")
     written = write(stated, folder)
     public = {name: value for name, value in stated.items() if name != "seed"}
@@ -168,7 +168,7 @@ def _begun(public: Mapping[str, Any], seed: int) -> Any:
 
 
 def _lines(path: Path, count: int) -> Iterable[bytes]:
-    with paths.opened(path) as file:
+    with files.opened(path) as file:
         yield from islice(file, count)
 
 
@@ -197,7 +197,7 @@ def reveal(file: str | Path, seed: int) -> tuple[bool, str]:
         If the questions cannot be made here.
     """
     check(seed=seed)
-    file = paths.named("file", file, f"a file {COMMITMENT}")
+    file = files.named("file", file, f"a file {COMMITMENT}")
     proof = read_object(file)
     public, about, wanted = (proof.get(name) for name in ("settings", "datasets", "sha256"))
     if not (isinstance(public, dict) and isinstance(about, list) and isinstance(wanted, str)):

@@ -1,11 +1,30 @@
-"""Packages that not every step needs, imported where they are used."""
+"""What is imported when it is named: packages that not every step needs, and what others bring.
+
+A task family, an engine and a memory come in from outside of rulerlib by the name
+``package.module:NAME``, from a module that Python can import, such as a file in the folder where a
+command is started.
+
+>>> outside("engine", "json:JSONDecoder", "a class") is __import__("json").JSONDecoder
+True
+>>> outside_class("engine", "json:JSONDecoder", "a decoder", {"decode": ("",)}).__name__
+'JSONDecoder'
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import inspect
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from rulerlib.errors import MissingExtraError
+from rulerlib.errors import MissingExtraError, ParameterError, require
+
+_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
 def load(package: str, extra: str, purpose: str) -> Any:
@@ -32,3 +51,104 @@ def load(package: str, extra: str, purpose: str) -> Any:
         return importlib.import_module(package)
     except ImportError as error:
         raise MissingExtraError(package.partition(".")[0], extra, purpose) from error
+
+
+# --- From outside ---------------------------------------------------------------------------------
+
+
+def is_outside(name: Any) -> bool:
+    """Return whether a name means something that comes from outside of rulerlib."""
+    return isinstance(name, str) and ":" in name
+
+
+def outside(parameter: str, name: str, what: str) -> Any:
+    """Return what stands under a name of the form ``package.module:NAME``.
+
+    Parameters
+    ----------
+    parameter
+        The parameter that names it, for an error.
+    what
+        What it should be, as "a class with a method ...".
+
+    Raises
+    ------
+    ParameterError
+        If the name has another form, the module cannot be imported, or has no such name.
+    """
+    require(_NAME.fullmatch(name), parameter, name, f"{what}, as package.module:NAME")
+    module, _, attribute = name.partition(":")
+    # An installed command does not look in the folder where it is started.
+    sys.path += [os.getcwd()] * (os.getcwd() not in sys.path)
+    try:
+        imported = importlib.import_module(module)
+    except Exception as error:
+        # The code of others may raise anything.
+        reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        allowed_values = f"{what} in a module that can be imported from here ({reason})"
+        raise ParameterError(parameter, name, allowed_values) from error
+    there = hasattr(imported, attribute)
+    require(there, parameter, name, f"{what}; {module} has no {attribute}")
+    _tell_children(module, getattr(imported, "__file__", None))
+    return getattr(imported, attribute)
+
+
+def outside_class(
+    parameter: str,
+    name: str,
+    what: str,
+    needed: Mapping[str, tuple[Any, ...]],
+    optional: Mapping[str, tuple[Any, ...]] | None = None,
+) -> type[Any]:
+    """Return the class under a name, checked to have methods that can be called as they will be.
+
+    Parameters
+    ----------
+    parameter, name, what
+        See `outside`.
+    needed, optional
+        Methods by name, with arguments like those of a call; an optional one may be missing.
+
+    Raises
+    ------
+    ParameterError
+        If it is no class, or lacks a method: says what is missing.
+    """
+    kind = outside(parameter, name, what)
+    require(isinstance(kind, type), parameter, name, f"{what}, not {type(kind).__name__}")
+    for method, arguments in {**needed, **(optional or {})}.items():
+        function = getattr(kind, method, None)
+        if function is not None or method in needed:
+            require(callable(function), parameter, name, f"{what}; it has no {method}")
+            check_call(parameter, name, what, function, None, *arguments)
+    checked_class: type[Any] = kind
+    return checked_class
+
+
+def check_call(
+    parameter: str, name: str, what: str, function: Any, *arguments: Any, **named: Any
+) -> None:
+    """Check that a function can be called in one way, without calling it."""
+    try:
+        inspect.signature(function).bind(*arguments, **named)
+    except TypeError as error:
+        raise ParameterError(parameter, name, f"{what}; {function.__name__}: {error}") from error
+
+
+def _tell_children(module: str, file: str | None) -> None:
+    """Let processes that are started from here, perhaps in another folder, find a module too."""
+    folders = os.environ.get("PYTHONPATH", "")
+    root = Path(file).parents[module.count(".")] if file else Path("/")
+    installed = "site-packages" in root.parts or not root.is_relative_to(Path.cwd())
+    if not installed and str(root) not in folders.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folders, str(root))))
+
+
+def source_hash(name: str) -> str:
+    """Return a hash of the file of ``package.module:NAME``, which was imported before.
+
+    It is part of what names a cell: another source is another cell.
+    """
+    path = getattr(sys.modules[name.partition(":")[0]], "__file__", None)
+    content = Path(path).read_bytes() if path else name.encode()
+    return hashlib.sha256(content).hexdigest()[:8]

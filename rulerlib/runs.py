@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import checkpoints, metering, models, samples, tasks
+from rulerlib import checkpoints, files, metering, models, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, require
@@ -26,7 +26,7 @@ from rulerlib.parameters import Parameters, named
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction, Sample
-from rulerlib.store import answers, files, questions
+from rulerlib.store import answers, questions
 from rulerlib.store.cell import Cell
 from rulerlib.texts import digest
 

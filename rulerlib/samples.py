@@ -19,15 +19,16 @@ True
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import NoneType
 from typing import Any, ClassVar, Self, TypeVar
 
-from rulerlib import paths
+from rulerlib import files
 from rulerlib.errors import LARGEST, DataError, shortened
 from rulerlib.parts import Parts
 
@@ -340,7 +341,7 @@ def read_placed(
 ) -> Iterator[tuple[R, tuple[int, int]]]:
     """Yield the same as `read`, each record with the bytes [start, end) of its line."""
     path, end = Path(path), 0
-    with _readable(path), paths.opened(path) as file:
+    with _readable(path), files.opened(path) as file:
         for number, line in enumerate(file, 1):
             start, end, where = end, end + len(line), f"{path}, line {number}"
             if unfinished and not line.endswith(b"\n"):
@@ -355,6 +356,16 @@ def read_placed(
                 raise DataError(f"{where}: not UTF-8 ({reason}).") from error
             except DataError as error:
                 raise DataError(f"{where}: {str(error).rstrip('.')}.") from error
+
+
+def add(file: Any, records: Iterable[Record]) -> str:
+    """Write records to a file of `rulerlib.files.replacing`, and return a hash of their lines."""
+    digest = hashlib.sha256()
+    for record in records:
+        line = record.to_line()
+        digest.update(line)
+        file.buffer.write(line)
+    return digest.hexdigest()
 
 
 def _check_unchanged(line: bytes) -> None:
@@ -373,7 +384,7 @@ def read_object(path: str | Path) -> dict[str, Any]:
         If the file cannot be read or holds something else: names the file.
     """
     path = Path(path)
-    with _readable(path), paths.opened(path) as file:
+    with _readable(path), files.opened(path) as file:
         data = file.read()
     try:
         values = json.loads(data.decode("utf-8"))

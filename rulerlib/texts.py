@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rulerlib import paths
+from rulerlib import files
 from rulerlib.errors import DataError, require, shortened
 
 # A "sentence" longer than this is cut at a space, so that one unit never is a whole page.
@@ -81,26 +81,26 @@ def read_texts(source: str | Path | Iterable[str]) -> tuple[str, ...]:
         If there is no such file or folder, no text in an iterable, or it is none of these.
     """
     if isinstance(source, (str, Path)):
-        path = paths.named("texts", source, "a file or folder that exists")
+        path = files.named("texts", source, "a file or folder that exists")
         holds = path.is_dir() or path.is_file()
         require(holds, "texts", str(source), "a file or folder that exists")
-        files = [path]
+        paths = [path]
         if path.is_dir():
-            files = [file for file in paths.within(path) if file.suffix in SUFFIXES]
-        if not files:
+            paths = [file for file in files.within(path) if file.suffix in SUFFIXES]
+        if not paths:
             kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
             raise DataError(f"{path}: no text files ({kinds}) in this folder.")
-        named = [row for file in files for row in _texts(file)]
+        rows = [row for file in paths for row in _texts(file)]
     else:
         listed = isinstance(source, Iterable)
         require(listed, "texts", source, "a file, a folder, or a list of texts")
-        named = [(f"text {number}", text) for number, text in enumerate(source, 1)]
-        require(named, "texts", [], "at least one text")
+        rows = [(f"text {number}", text) for number, text in enumerate(source, 1)]
+        require(rows, "texts", [], "at least one text")
     return tuple(
         checked(text.translate(_WINDOWS), name)
         if isinstance(text, str) and _STRAY.search(text)
         else checked(text, name)
-        for name, text in named
+        for name, text in rows
     )
 
 
@@ -156,7 +156,7 @@ def read_file(path: Path) -> str:
         If it cannot be read, or is not UTF-8: names the file and the place.
     """
     try:
-        return paths.read_text(path, "utf-8-sig")
+        return files.read_text(path, "utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 (byte {error.start}: {error.reason}).") from error
     except OSError as error:

@@ -32,7 +32,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from rulerlib import checkpoints, packages, paths
+from rulerlib import checkpoints, files, packages
 from rulerlib.errors import DataError, ParameterError, RulerError, require
 
 DAY = datetime.date(2024, 8, 6)
@@ -263,10 +263,10 @@ def load(name: str, trust_remote_code: bool = False) -> Tokenizer:
     if "added_tokens_decoder" not in config:
         config |= checkpoints.read_json(folder / "special_tokens_map.json", name)
     try:
-        backend = tokenizers.Tokenizer.from_str(paths.read_text(folder / "tokenizer.json"))
+        backend = tokenizers.Tokenizer.from_str(files.read_text(folder / "tokenizer.json"))
         special_tokens = _add_special_tokens(backend, config)
         file = folder / "chat_template.jinja"
-        configured = paths.read_text(file) if file.exists() else config.get("chat_template")
+        configured = files.read_text(file) if file.exists() else config.get("chat_template")
         clean_up = bool(config.get("clean_up_tokenization_spaces"))
         return FastTokenizer(backend, name, special_tokens, _chat_template(configured), clean_up)
     except Exception as error:

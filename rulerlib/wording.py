@@ -1,4 +1,4 @@
-"""How sentences about numbers say shares, counts and lists.
+"""How sentences about numbers say shares, lengths, counts and lists.
 
 >>> said_count(1, "task"), said_count(2, "task"), listed(["a", "b", "c"])
 ('1 task', '2 tasks', 'a, b and c')
@@ -94,3 +94,23 @@ def listed(names: Sequence[str], most: int = 6, comma: str = ", ") -> str:
 def have(names: Sequence[str]) -> str:
     """Return the verb behind some names: ``has`` or ``have``."""
     return "has" if len(names) == 1 else "have"
+
+
+def thousands(length: int) -> str:
+    """Return a length in tokens as it is written: in units of 1,024 where it comes out even.
+
+    >>> thousands(131072), thousands(1000)
+    ('128K', '1000')
+    """
+    return f"{length // 1024}K" if length % 1024 == 0 else str(length)
+
+
+def tokens(text: str) -> int | None:
+    """Return the tokens of a length as it is written, ``"128K"`` or ``"1M"``; None of other texts.
+
+    >>> tokens("128k"), tokens("1M"), tokens("900"), tokens("unknown")
+    (131072, 1048576, 900, None)
+    """
+    units = {"K": 1024, "M": 1024**2}
+    number, unit = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 1)
+    return int(number) * unit if number.isascii() and number.isdigit() else None

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from rulerlib import files
 from rulerlib.samples import Record, Sample
-from rulerlib.store import answers, files, questions
+from rulerlib.store import answers, questions
 
 FIVE = [Sample(index=i, input=f"Blåbærgrød {i}\n", outputs=[str(i)]) for i in range(5)]
 

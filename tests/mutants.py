@@ -31,7 +31,7 @@ TESTS = {
     "samples": ("samples", ""),
     "parts": ("parts", "its_own_parts without_a_context every_"),
     "store/cell": ("store", "written"),
-    "store/files": ("store store_lock", "differ_in short_and_safe without_locks"),
+    "files": ("store store_lock", "differ_in short_and_safe without_locks"),
     "store/questions": ("store_questions", "killed_at second_writer"),
     "store/answers": ("store_answers", "two_processes"),
     "tokens": ("tokens", "budgets merges_across"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rulerlib import checkpoints, models, paths
+from rulerlib import checkpoints, files, models
 from rulerlib.errors import ParameterError
 from rulerlib.memory import presets
 from rulerlib.memory.suites import Recipe
@@ -48,7 +48,7 @@ def test_a_fingerprint_decides_on_the_weights(tmp_path, monkeypatch):
     (tmp_path / "README.md").write_text("a", encoding="utf-8")
     assert first != second == checkpoints.fingerprint(str(tmp_path))
     # Too large to be read whole: then its size and blocks all over it decide.
-    monkeypatch.setattr(paths, "HASHED_BYTES", 4)
+    monkeypatch.setattr(files, "HASHED_BYTES", 4)
     content = bytes(range(256)) * 8192
     seen = set()
     for changed in (None, 0, len(content) // 2 + 4096, len(content) - 1):

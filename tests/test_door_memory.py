@@ -24,7 +24,7 @@ pytest.importorskip("pandas")
 from helpers_memory import Student, kept, matrix, metrics, rows, taught
 
 from conftest import ROOT
-from rulerlib import doors, models
+from rulerlib import models, packages
 from rulerlib.analysis import memory_page
 from rulerlib.errors import ParameterError, RunMismatchError
 from rulerlib.memory import presets, teaching, work
@@ -111,13 +111,13 @@ def test_it_works_in_every_process(tmp_path):
 def test_its_settings_and_its_source_are_part_of_its_name(student, tmp_path, monkeypatch):
     path = preset(tmp_path)
     first = presets.load(path)
-    assert first.to_dict()["source"] == doors.source_hash(MEMORY)
+    assert first.to_dict()["source"] == packages.source_hash(MEMORY)
     assert first.to_dict()["settings"] == {"k": 5, "shortest": 1}
     changed = presets.load(path, {"shortest": 4})
     assert changed.short == f"{first.short}-shortest_4"
     (job,) = matrix(tmp_path / "runs", preset_names=[path])
     taught([job], ask=False)
-    monkeypatch.setattr(doors, "source_hash", lambda name: "0123")
+    monkeypatch.setattr(packages, "source_hash", lambda name: "0123")
     assert presets.load(path).short != first.short
     # And where the short hashes are the same by chance, what was taught says it.
     with pytest.raises(RunMismatchError, match=r"made with source = .*, and now source = '0123'"):

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from conftest import ROOT, python
-from rulerlib import doors, languages, models
+from rulerlib import languages, models, packages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError, RulerError
 from rulerlib.models import Request, in_order
@@ -46,7 +46,7 @@ def test_an_engine_of_one_method_answers(tmp_path):
     answers = read_predictions(path)
     assert [answer.pred for answer in answers] == [answer.outputs[0] for answer in answers]
     # Its options and its source are part of the cell.
-    identity = {"tokenizer": "words", "digits": 7, "source": doors.source_hash(ENGINE)}
+    identity = {"tokenizer": "words", "digits": 7, "source": packages.source_hash(ENGINE)}
     assert run.cells[0].engine == ENGINE
     assert run.cells[0].options == identity
     assert read_settings(path)["identity"] == identity

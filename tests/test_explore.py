@@ -19,8 +19,8 @@ from rulerlib import analysis, submit
 from rulerlib.analysis.tables import BY
 from rulerlib.errors import BusyError, DataError, ParameterError
 from rulerlib.explore import __main__, answers, site
+from rulerlib.files import alone
 from rulerlib.intervals import wilson
-from rulerlib.store.files import alone
 
 pytest.importorskip("pandas")
 

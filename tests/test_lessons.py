@@ -37,7 +37,7 @@ def executed():
             v4.new_markdown_cell("## Parameters"),
             v4.new_code_cell("length = 1", metadata={"tags": ["parameters"]}),
             v4.new_code_cell("length = 2", metadata={"tags": ["injected-parameters"]}),
-            v4.new_code_cell("run = 1\nshow_run.run(run)", outputs=[said]),
+            v4.new_code_cell("run = 1\nshow.run(run)", outputs=[said]),
             v4.new_code_cell("show.table(run)", outputs=[right], metadata={"papermill": {"a": 1}}),
         ],
         metadata={

@@ -18,12 +18,12 @@ from helpers_sharing import same_beginning
 from rulerlib import models, samples, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, RulerError, RunMismatchError
+from rulerlib.files import holder
 from rulerlib.predict import predict
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.store import questions
 from rulerlib.store.answers import read_predictions
-from rulerlib.store.files import holder
 
 COUNT = 24
 

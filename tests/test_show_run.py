@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from rulerlib import fields, show_run
+from rulerlib import fields, show
 from rulerlib.dataset import Dataset
 from rulerlib.prompts import Decoding
 from rulerlib.runs import Run
@@ -33,7 +33,7 @@ def test_a_run_says_how_many_questions_it_asks():
     # The shortest length is too short for the task.
     run = Run("niah_single_2,niah_multikey_3", length=2048, num_lengths=6, num_samples=700,
               family="niah", study=study, study_length=[512, 1024], study_samples=3)  # fmt: skip
-    first, second = show_run.run(run).text.splitlines()
+    first, second = show.run(run).text.splitlines()
     assert numbers(first) == [700 * len(run.cells)]
     assert numbers(second) == [12]
     named = re.search(r"at (.+?) tokens", first)[1]
@@ -50,7 +50,7 @@ def test_a_run_says_what_does_not_fit_and_what_is_repeated(tmp_path):
     short = tmp_path / "short.txt"
     short.write_text(" ".join(f"Sten {number} er grå." for number in range(1, 31)), "utf-8")
     run = Run("niah_single_2,cwe", length=2048, num_lengths=3, num_samples=2, texts=str(short))
-    first = show_run.run(run).text.splitlines()[0]
+    first = show.run(run).text.splitlines()[0]
     there = {(cell.task, cell.length) for cell in run.cells}
     assert there < {*itertools.product(run.tasks, run.lengths)}
     named = re.search(r"Not asked, because the length is too short: (.+?)\.", first)[1]
@@ -64,7 +64,7 @@ def test_a_run_says_what_does_not_fit_and_what_is_repeated(tmp_path):
     times = [f"{run.dataset(cell).repeats:g} times at" for cell in run.cells if cell.task != "cwe"]
     assert times
     assert all(words in first.split("on average a sentence stands there")[1] for words in times)
-    plain = show_run.run(Run("niah_single_2", length=1024, num_samples=2)).text
+    plain = show.run(Run("niah_single_2", length=1024, num_samples=2)).text
     assert "Not asked" not in plain
     assert "repeat" not in plain
 
@@ -72,10 +72,10 @@ def test_a_run_says_what_does_not_fit_and_what_is_repeated(tmp_path):
 def test_a_run_says_how_it_differs_from_the_usual():
     drawn = Decoding(temperature=0.7, samples=4)
     run = Run("niah_single_2", length=512, num_samples=2, decoding=drawn, question_language="en")
-    first, second = show_run.run(run).text.splitlines()
+    first, second = show.run(run).text.splitlines()
     assert first.endswith("2 questions. Language: Dansk, with questions in English.")
     named = "<bdi lang='da'>Dansk</bdi>, with questions in <bdi lang='en'>English</bdi>."
-    assert named in show_run.run(run).markup
+    assert named in show.run(run).markup
     assert second.startswith("Tokens drawn at temperature 0.7, 4 answers to each question,")
     assert "study" not in second
 
@@ -90,11 +90,11 @@ def test_files_that_are_there_are_told_with_who_counted_their_lengths(tmp_path):
     for folder, counted in (
         ("other", " Lengths were counted by another tokenizer, words."), ("own", "")
     ):  # fmt: skip
-        first = show_run.run(Run("all", data=str(tmp_path / folder))).text.splitlines()[0]
+        first = show.run(Run("all", data=str(tmp_path / folder))).text.splitlines()[0]
         assert first == f"{asked}, 2 for each task and length. Language: Dansk.{counted}"
     for about in (tmp_path / "own").rglob("metadata.json"):
         about.unlink()
-    first = show_run.run(Run("all", data=str(tmp_path / "own"))).text.splitlines()[0]
+    first = show.run(Run("all", data=str(tmp_path / "own"))).text.splitlines()[0]
     assert first.endswith("The files do not say which tokenizer counted their lengths.")
 
 

@@ -26,7 +26,7 @@ from test_sweep_run import answers, served, server
 from test_sweep_workflow import ROOT, WORKFLOW
 
 from rulerlib import models
-from rulerlib.store.files import lock_path
+from rulerlib.files import lock_path
 from rulerlib.sweep.__main__ import main
 from rulerlib.sweep.status import status
 from rulerlib.sweep.sweep import Sweep

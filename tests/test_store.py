@@ -13,9 +13,9 @@ from helpers_store import FIVE, write_records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rulerlib import files
 from rulerlib.errors import ParameterError
 from rulerlib.prompts import Decoding, PromptFormat
-from rulerlib.store import files
 from rulerlib.store.cell import LONGEST, Cell, safe_name
 
 BASE = Cell("lille", "niah_single_2", "da", 4096)

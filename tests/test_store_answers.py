@@ -11,11 +11,12 @@ import pytest
 from helpers_model import PROCESSES, Flock, Knowing, some_samples, write_dataset
 from helpers_store import watched_syncs, write_records
 
+from rulerlib import files
 from rulerlib.dataset import Dataset
 from rulerlib.errors import BusyError, DataError, RunMismatchError
 from rulerlib.predict import predict
 from rulerlib.samples import Prediction, question
-from rulerlib.store import files, questions
+from rulerlib.store import questions
 from rulerlib.store.answers import Answers, read_predictions, read_settings, settings_path
 from rulerlib.store.cell import Cell
 

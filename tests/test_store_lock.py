@@ -13,9 +13,9 @@ import sys
 
 import pytest
 
+from rulerlib import files
 from rulerlib.errors import BusyError, ParameterError
-from rulerlib.store import files
-from rulerlib.store.files import alone
+from rulerlib.files import alone
 
 HOLDER = """
 import fcntl, os, sys

@@ -14,9 +14,10 @@ from helpers_fuzz import within
 from helpers_model import PROCESSES, some_samples, tree
 from helpers_store import Given, watched_syncs, writing
 
+from rulerlib import files
 from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError
 from rulerlib.samples import Sample, read
-from rulerlib.store import files, questions
+from rulerlib.store import questions
 
 NAMES = ("metadata.json", "validation.jsonl")
 

@@ -11,10 +11,10 @@ from helpers_submit import answer
 
 from book.stored import Stored, unpack
 from rulerlib.errors import DataError
+from rulerlib.files import write_object
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.store.answers import read_settings
-from rulerlib.store.files import write_object
 from rulerlib.submit.folder import pack
 
 pytest.importorskip("pandas")

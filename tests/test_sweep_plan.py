@@ -9,10 +9,9 @@ import helpers_sweep
 import pytest
 from helpers_sweep import planned, settings, write
 
-from rulerlib import models
+from rulerlib import files, models
 from rulerlib.errors import DataError, ParameterError, RulerError
 from rulerlib.runs import Run
-from rulerlib.store import files
 from rulerlib.sweep.__main__ import main
 from rulerlib.sweep.cells import outline
 from rulerlib.sweep.plan import Plan

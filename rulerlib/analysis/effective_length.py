@@ -21,9 +21,10 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis.averages import Averages, averages
-from rulerlib.analysis.tables import THRESHOLD, even, nothing, thousands
+from rulerlib.analysis.tables import THRESHOLD, even, nothing
 from rulerlib.errors import one_of, require
 from rulerlib.fields import check
+from rulerlib.wording import thousands
 
 READINGS = ("longest", "unbroken")
 """``longest``: the longest length above the threshold; ``unbroken``: the longest with no failure

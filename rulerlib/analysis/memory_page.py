@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 import pandas as pd
 
+from rulerlib import files
 from rulerlib.analysis import memory, memory_pairs, memory_rows
 from rulerlib.comparison import STYLE
-from rulerlib.store import files
 
 TABLES = {
     "Scores": memory.table, "What can be had for nothing": memory_pairs.floors,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib import paths, samples
+from rulerlib import files, samples
 from rulerlib.analysis import labels
 from rulerlib.analysis.tables import groups_of, nothing, with_ends
 from rulerlib.errors import DataError, require, shortened
@@ -74,7 +74,7 @@ def read(root: str | Path) -> pd.DataFrame:
     """
     root = Path(root)
     require(root.is_dir(), "root", str(root), "a folder that exists")
-    rows = of_runs({path.parent for path in paths.within(root, "metrics.json")})
+    rows = of_runs({path.parent for path in files.within(root, "metrics.json")})
     if rows.empty:
         return nothing(f"There are no answers with metrics below {root}.", _COLUMNS)
     return rows

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from rulerlib import fields, paths, tasks
+from rulerlib import fields, files, tasks
 from rulerlib.analysis import labels
 from rulerlib.analysis.tables import nothing
 from rulerlib.errors import (
@@ -140,15 +140,15 @@ def _runs(folders: str | Path | Sequence[str | Path], studies: bool) -> list[_Ru
     """Return every file of predictions with its settings, by rising length and RULER's order."""
     runs: dict[str, _Run] = {}
     for folder in [folders] if isinstance(folders, (str, Path)) else folders:
-        top = paths.named("runs", folder, "a folder that exists").resolve()
+        top = files.named("runs", folder, "a folder that exists").resolve()
         require(top.is_dir(), "runs", str(folder), "a folder that exists")
         # So deep and no deeper: a folder of runs may hold another one, of other runs.
-        files = [*top.glob("*/*/*/pred/*.jsonl")]
+        paths = [*top.glob("*/*/*/pred/*.jsonl")]
         if studies:
-            files += top.glob("studies/*/*/*/*/pred/*.jsonl")
-        files = sorted(path for path in files if path.stem[0] != ".")
-        require(files, "runs", str(folder), f"a folder with {LAYOUT}")
-        for path in files:
+            paths += top.glob("studies/*/*/*/*/pred/*.jsonl")
+        paths = sorted(path for path in paths if path.stem[0] != ".")
+        require(paths, "runs", str(folder), f"a folder with {LAYOUT}")
+        for path in paths:
             about = _about(path)
             other, _ = runs.setdefault(json.dumps(about, sort_keys=True), (path, about))
             twice = f"{other} and {path} answer the same questions with the same settings"

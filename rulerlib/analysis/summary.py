@@ -31,8 +31,9 @@ from rulerlib.analysis.averages import (
 )
 from rulerlib.analysis.combined import Array
 from rulerlib.analysis.effective_length import readings
-from rulerlib.analysis.tables import RESAMPLES, THRESHOLD, thousands
+from rulerlib.analysis.tables import RESAMPLES, THRESHOLD
 from rulerlib.fields import check
+from rulerlib.wording import thousands
 
 _EFFECTIVE = {"effective": "effective", "effective low": "low", "effective high": "high"}
 

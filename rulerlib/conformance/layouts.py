@@ -27,7 +27,7 @@ from typing import Any, Self
 
 from rulerlib import tasks
 from rulerlib.errors import DataError, shortened
-from rulerlib.paths import named
+from rulerlib.files import named
 from rulerlib.samples import Prediction, Record, Sample, read_object
 from rulerlib.samples import read as read_records
 from rulerlib.store import answers

@@ -21,10 +21,11 @@ import pandas as pd
 from rulerlib import analysis
 from rulerlib.analysis.averages import AVERAGES
 from rulerlib.analysis.pairs import holm
-from rulerlib.analysis.tables import BY, thousands, tokens
+from rulerlib.analysis.tables import BY
 from rulerlib.intervals import recovered
 from rulerlib.samples import Prediction as Prediction
 from rulerlib.tasks import RULER
+from rulerlib.wording import thousands, tokens
 
 NAMES = ("model", "language", "task")
 """The columns of names, which stand once under ``names`` and as numbers in their column."""

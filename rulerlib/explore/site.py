@@ -25,13 +25,12 @@ from typing import Any
 import pandas as pd
 
 import rulerlib
-from rulerlib import analysis, paths
+from rulerlib import analysis, files
 from rulerlib.analysis.tables import BY
 from rulerlib.errors import HALF, DataError, require
 from rulerlib.escaping import visible
 from rulerlib.explore import answers, cells
 from rulerlib.samples import Prediction
-from rulerlib.store import files
 from rulerlib.submit import check
 from rulerlib.submit.folder import Submission, read
 
@@ -85,7 +84,7 @@ def write(
     DataError
         If a file is damaged, or was written while it was read.
     """
-    place = paths.named("out", out, "a folder that does not exist yet").resolve()
+    place = files.named("out", out, "a folder that does not exist yet").resolve()
     empty = not any(place.iterdir()) if place.is_dir() else not place.exists()
     holds = empty or (place / _MARK).is_file()
     require(holds, "out", str(out), "a new folder, or one that this command wrote before")
@@ -148,7 +147,7 @@ def _submissions(
     claimed: dict[str, int | None] = {}
     if folder is None:
         return [], claimed
-    top = paths.named("submitted", folder, "a folder that exists")
+    top = files.named("submitted", folder, "a folder that exists")
     require(top.is_dir(), "submitted", str(folder), "a folder that exists")
     submissions = []
     columns = ["model", "language", "task", "length", "index", "repeat", "pred"]

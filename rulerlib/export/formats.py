@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import rulerlib
-from rulerlib import making, tasks
+from rulerlib import files, making, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, one_of
 from rulerlib.export import lm_eval, parquet
 from rulerlib.samples import Sample
-from rulerlib.store import files, questions
+from rulerlib.store import questions
 
 MATCH = {"recall": "all", "part_match": "part"}
 """What others call RULER's two rules: the share of the references, or any one of them."""

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import making, tasks
+from rulerlib import files, making, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import require
 from rulerlib.metrics import FAULTS
@@ -36,7 +36,7 @@ from rulerlib.models import Request
 from rulerlib.models.cutting import find_stop
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample, read
-from rulerlib.store import files, questions
+from rulerlib.store import questions
 from rulerlib.tasks import Task
 
 ALL = "rulerlib"

@@ -15,9 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rulerlib import packages
+from rulerlib import files, packages
 from rulerlib.samples import Sample, read
-from rulerlib.store import files
 from rulerlib.store.questions import METADATA
 
 # Samples are handed over in groups of about this many characters, so that a dataset of long

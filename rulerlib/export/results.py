@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import rulerlib
+from rulerlib import files
 from rulerlib.errors import one_of, require
 from rulerlib.export import scores
 from rulerlib.runs import Run
-from rulerlib.store import files
 
 SCHEMA = "0.3.0"
 """The version of the schema of *Every Eval Ever* that is written."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib import analysis
+from rulerlib import analysis, files
 from rulerlib.analysis import labels
 from rulerlib.errors import require
 from rulerlib.runs import Run
-from rulerlib.store import answers, files
+from rulerlib.store import answers
 from rulerlib.store.questions import UNSAID
 
 # The settings beside the predictions that stand in the table as they are, and those of the dataset.

@@ -43,7 +43,7 @@ from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
-from rulerlib import paths
+from rulerlib import files
 from rulerlib.errors import DataError, MissingWordingError, is_text, one_of, require
 from rulerlib.texts import filled, pieces_of
 
@@ -329,7 +329,7 @@ def _laid_over(table: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
 
 def _read_text(path: Path) -> str:
     try:
-        return paths.read_text(path)
+        return files.read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{path}: cannot be read ({reason}).") from error
@@ -385,7 +385,7 @@ def _brought() -> dict[Path, Language]:
 
 def _bring(name: str, parameter: str) -> Language:
     """Return the language of a folder, which is known by its code from now on."""
-    folder = paths.named(parameter, name, "the folder of a language pack").absolute()
+    folder = files.named(parameter, name, "the folder of a language pack").absolute()
     allowed_values = f"one of {', '.join(available())}, or a folder with a {FILE}"
     require((folder / FILE).is_file(), parameter, name, allowed_values)
     language = _load(folder)
@@ -440,7 +440,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     if not path.exists() and path.stem in NEEDED_BY:
         raise MissingWordingError(f"{path} is missing{_needed_by(path.stem, path.name)}.")
     try:
-        return tomllib.loads(paths.read_text(path))
+        return tomllib.loads(files.read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read as {what} ({error}).") from error
 

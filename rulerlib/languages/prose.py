@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib import paths
+from rulerlib import files
 from rulerlib.errors import DataError
 from rulerlib.haystack import Haystack
 from rulerlib.languages import read_toml
@@ -52,7 +52,7 @@ class Narrator:
 
     def __init__(self, path: Path) -> None:
         self._path, self._table = path, read_toml(path, "scenes of a language pack")
-        self.digest = hashlib.sha256(paths.read_text(path).encode()).hexdigest()[:16]
+        self.digest = hashlib.sha256(files.read_text(path).encode()).hexdigest()[:16]
         self._written, self._sizes = list[str](), [0]
         self._more, self._lock = self._paragraphs(), threading.Lock()
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import rulerlib
+from rulerlib import files
 from rulerlib import predict as prediction
 from rulerlib.errors import require, shortened
 from rulerlib.memory import work
@@ -29,7 +30,7 @@ from rulerlib.memory.work import Work
 from rulerlib.models import Model
 from rulerlib.progress import Progress
 from rulerlib.samples import Sample
-from rulerlib.store import files, questions
+from rulerlib.store import questions
 from rulerlib.tasks.episodes import Episode, Probe
 
 KEEP = {"all": "last"}

@@ -21,14 +21,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rulerlib import commands, fields, models, samples
+from rulerlib import commands, fields, files, models, samples
 from rulerlib.errors import RulerError, require
 from rulerlib.memory import asking, measuring, presets, teaching
 from rulerlib.memory.suites import PROFILES, SUITES
 from rulerlib.memory.work import METRICS, SEEDS, SIZES, TABLE, Work, expand
 from rulerlib.models import Model
 from rulerlib.progress import Progress
-from rulerlib.store import files
 
 # What a question counts on the bar where its episode is taught; where it is asked it counts 1.
 _TEACHING = 0.1

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import rulerlib
-from rulerlib import escaping, samples
+from rulerlib import escaping, files, samples
 from rulerlib.errors import DataError
 from rulerlib.languages import Language
 from rulerlib.memory import work
@@ -33,7 +33,7 @@ from rulerlib.memory.work import Work
 from rulerlib.metrics.short_answers import em_norm, number
 from rulerlib.samples import Prediction
 from rulerlib.scoring import MEMORY
-from rulerlib.store import answers, files
+from rulerlib.store import answers
 from rulerlib.tasks import spatial
 from rulerlib.tasks.episodes import Episode, Probe
 from rulerlib.tasks.sentences import reader

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib import doors
+from rulerlib import packages
 from rulerlib.errors import DataError, is_number
 from rulerlib.memory.system import Recalled, System, Text
 from rulerlib.store.cell import safe_name
@@ -47,7 +47,7 @@ def outside_class(name: str) -> type[Any]:
     ParameterError
         If there is no such class, or it lacks a method: says which.
     """
-    return doors.outside_class("system", name, WANTED, _NEEDED, _OPTIONAL)
+    return packages.outside_class("system", name, WANTED, _NEEDED, _OPTIONAL)
 
 
 def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     kind = outside_class(name)
     chosen = {key: value for key, value in settings.items() if key != "k"}
-    doors.check_call("system", name, WANTED, kind, Path(), **chosen)
+    packages.check_call("system", name, WANTED, kind, Path(), **chosen)
     _, *others = inspect.signature(kind).parameters.values()
     usual = {
         parameter.name: parameter.default

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import doors, languages, paths
+from rulerlib import files, languages, packages
 from rulerlib.errors import (
     ParameterError,
     dictionary,
@@ -225,7 +225,7 @@ class Preset:
 def _settings(preset: str, system: str, given: Any) -> dict[str, Any]:
     """Return all settings of a system by name, those that nobody chose included."""
     given = dictionary("settings", given, '{"k": 5}')
-    if doors.is_outside(system):
+    if packages.is_outside(system):
         return settings_of(system, given)
     one_of("system", system, (*IN_CONTEXT, *SYSTEMS))
     if system in IN_CONTEXT:
@@ -239,7 +239,7 @@ def _settings(preset: str, system: str, given: Any) -> dict[str, Any]:
 
 def _source(system: str) -> dict[str, str]:
     """Return a hash of the code of a memory of somebody else."""
-    return {"source": doors.source_hash(system)} if doors.is_outside(system) else {}
+    return {"source": packages.source_hash(system)} if packages.is_outside(system) else {}
 
 
 def _module(system: str) -> Any:
@@ -263,7 +263,7 @@ def opened(system: str, folder: str | Path, language: Language, **settings: Any)
     DataError
         If what stands there is damaged or of another version.
     """
-    if doors.is_outside(system):
+    if packages.is_outside(system):
         return OutsideMemory(folder, system, settings)
     module = _module(one_of("system", system, SYSTEMS))
     kind: type[System] = getattr(module, SYSTEMS[system][1])
@@ -306,12 +306,12 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         If `pyyaml` is not installed.
     """
     if isinstance(name, str) and name.endswith(".yaml"):
-        path = paths.named("preset", name, "the name of a preset, or a file in .yaml")
+        path = files.named("preset", name, "the name of a preset, or a file in .yaml")
     else:
-        outside = doors.is_outside(name)
+        outside = packages.is_outside(name)
         path = PRESETS / f"{'rag' if outside else one_of('preset', name, (*NAMES, *WORKED))}.yaml"
     values = settings_file(path, "a list of settings", "Reading a preset")
-    if doors.is_outside(name):
+    if packages.is_outside(name):
         values |= {"system": name, "settings": {}}
         path = Path(name.partition(":")[0])
     names = [item.name for item in fields(Preset) if item.name not in ("name", "changes")]

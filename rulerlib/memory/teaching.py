@@ -25,14 +25,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib import models, samples
+from rulerlib import files, models, samples
 from rulerlib.errors import DataError, RulerError
+from rulerlib.files import alone
 from rulerlib.memory import work
 from rulerlib.memory.system import System, Text
 from rulerlib.memory.work import Work
 from rulerlib.models import Likelihood, Model
-from rulerlib.store import files, questions
-from rulerlib.store.files import alone
+from rulerlib.store import questions
 from rulerlib.tasks.episodes import Episode
 
 _CHILD = "from rulerlib.memory import teaching; teaching.child()"

@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerlib import checkpoints, fields, models, paths
+from rulerlib import checkpoints, fields, files, models
 from rulerlib import languages as packs
 from rulerlib.errors import dictionary, one_of, require
 from rulerlib.languages import Language
@@ -86,7 +86,7 @@ class Work:
     def __post_init__(self) -> None:
         fields.check_fields(self)
         checkpoints.checked(self.model, self.engine)
-        paths.named("root", self.root, "the name of a folder")
+        files.named("root", self.root, "the name of a folder")
 
     @property
     def pack(self) -> Language:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from rulerlib import checkpoints, doors
+from rulerlib import checkpoints, packages
 from rulerlib.errors import HALF, ParameterError, nearest, one_of, require
 from rulerlib.models.options import checked
 from rulerlib.prompts import Decoding
@@ -303,14 +303,14 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     # An engine that hands further arguments on knows their names itself.
     open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     names = [option for option in parameters if option != "name"]
-    if doors.is_outside(engine):
+    if packages.is_outside(engine):
         names.append("tokenizer")
     for option in options:
         require(open_ended or option in names, "engine option", option, nearest(option, names))
     # A server's address and key may be given here, by a program: they are neither shown nor stored.
     unseen = ("api_key", "base_url")
     checked("engine options", {name: options[name] for name in options if name not in unseen})
-    if doors.is_outside(engine):
+    if packages.is_outside(engine):
         from rulerlib.models.outside import Outside
 
         return cast(Model, Outside(name, engine, options))
@@ -326,8 +326,8 @@ def engine_class(engine: str) -> Any:
     ParameterError
         If there is no such engine, or one from outside lacks something.
     """
-    if doors.is_outside(engine):
-        return doors.outside_class("engine", engine, WANTED, {"generate": ([],)})
+    if packages.is_outside(engine):
+        return packages.outside_class("engine", engine, WANTED, {"generate": ([],)})
     return importlib.import_module(f"{__name__}.{one_of('engine', engine, ENGINES)}").Engine
 
 

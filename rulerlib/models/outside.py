@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from rulerlib import checkpoints, doors, tokens
+from rulerlib import checkpoints, packages, tokens
 from rulerlib.errors import ParameterError, RulerError, require
 from rulerlib.models import WANTED, Generation, Request, engine_class, readable, tokenizer_name
 from rulerlib.prompts import Decoding
@@ -40,7 +40,7 @@ class Outside:
     def __init__(self, name: str, engine: str, options: Mapping[str, Any]) -> None:
         self.name, self._engine_name = name, engine
         kind = engine_class(engine)
-        self.identity = {**options, "source": doors.source_hash(engine)}
+        self.identity = {**options, "source": packages.source_hash(engine)}
         takes, arguments = inspect.signature(kind).parameters, dict(options)
         self._tokenizer = options.get("tokenizer")
         if "tokenizer" not in takes:

@@ -23,11 +23,11 @@ import pandas as pd
 
 from rulerlib import packages
 from rulerlib.analysis.labels import in_words, said
-from rulerlib.analysis.tables import thousands
 from rulerlib.errors import require
 from rulerlib.escaping import markup
 from rulerlib.show import Html
 from rulerlib.wording import said_count as said_count
+from rulerlib.wording import thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from rulerlib.analysis.labels import in_words
-from rulerlib.analysis.tables import thousands
 from rulerlib.plots import base
-from rulerlib.wording import have, listed, percent, ranked, said_setting
+from rulerlib.wording import have, listed, percent, ranked, said_setting, thousands
 
 # So many lines have a clause each; more of them are sorted by their course.
 _FEW = 4

@@ -26,10 +26,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from rulerlib import files
 from rulerlib.errors import DataError, shortened
+from rulerlib.files import alone
 from rulerlib.samples import Prediction, question, read_object, read_placed
-from rulerlib.store import files, questions
-from rulerlib.store.files import alone
+from rulerlib.store import questions
 from rulerlib.tasks import outside
 
 COUNT = "num_answers"

@@ -13,13 +13,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from rulerlib import paths
+from rulerlib import files
 from rulerlib.errors import DataError, ParameterError, RunMismatchError, require, shortened
+from rulerlib.files import alone
 from rulerlib.prompts import PromptFormat
-from rulerlib.samples import Sample, read, read_object
-from rulerlib.store import files
+from rulerlib.samples import Sample, add, read, read_object
 from rulerlib.store.cell import Cell
-from rulerlib.store.files import alone
 
 METADATA = "metadata.json"
 
@@ -102,7 +101,7 @@ def write(dataset: SampleSet, folder: str | Path, num_samples: int | None = None
         if not _stand(path, dataset.metadata, count):
             begun = path.exists()
             with files.replacing(path, lasting) as file:
-                digest = files.add(file, chain(first, samples))
+                digest = add(file, chain(first, samples))
                 stated = {**dataset.metadata, "num_samples": count, "sha256": digest}
                 if not begun:
                     # Before there are samples, so that they never stand there unexplained.
@@ -135,7 +134,7 @@ def _stand(path: Path, wanted: Mapping[str, Any], count: int) -> bool:
         raise DataError(f"{about}: damaged (num_samples is {shortened(stated)}).")
     lines, digest = 0, hashlib.sha256()
     try:
-        with paths.opened(path) as file:
+        with files.opened(path) as file:
             # There are more where a writer was killed before it could say so.
             for line in islice(file, stated):
                 lines += line.endswith(b"\n")
@@ -240,9 +239,9 @@ def find(data: Any, names: Sequence[str], knobs: bool = False) -> Given:
         "a file <task>/validation.jsonl, or a folder with such files, of at least one of the tasks"
         f" {', '.join(names)}"
     )
-    top = paths.named("data", data, wanted)
+    top = files.named("data", data, wanted)
     chosen: Given = {}
-    for path in [top] if top.is_file() else paths.within(top, "validation.jsonl"):
+    for path in [top] if top.is_file() else files.within(top, "validation.jsonl"):
         task = path.resolve().parent.name
         task = task.partition("+")[0] if knobs else task
         if task not in names:

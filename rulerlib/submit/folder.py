@@ -25,11 +25,11 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib import analysis, paths
+from rulerlib import analysis, files
 from rulerlib.errors import HALF, DataError, is_text, require, shortened, whole_number
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction
-from rulerlib.store import answers, files
+from rulerlib.store import answers
 from rulerlib.store.cell import Cell
 from rulerlib.tasks import FRONTIER, RULER
 
@@ -164,7 +164,7 @@ def pack(run: str | Path, out: str | Path = FOLDER, claimed: int | None = None) 
     DataError
         If a file is damaged, or its answers are not all there.
     """
-    folder = paths.named("run", run, "the folder of a model's run").resolve()
+    folder = files.named("run", run, "the folder of a model's run").resolve()
     require(folder.is_dir(), "run", str(run), "the folder of a model's run, runs/<model>")
     if claimed is not None:
         whole_number("claimed", claimed, 1)
@@ -196,7 +196,7 @@ def pack(run: str | Path, out: str | Path = FOLDER, claimed: int | None = None) 
     require(cells, "run", str(run), layout)
     by_place = sorted(cells.values(), key=lambda part: (*part.key[::2], PACKED.index(part.key[1])))
     submission = Submission(folder.name, claimed, by_place)
-    target = paths.named("out", out, "a folder") / submission.name
+    target = files.named("out", out, "a folder") / submission.name
     more = {path.name for path in target.iterdir()} - {*NAMES} if target.is_dir() else ()
     require(not more, "out", str(target), f"a folder without {', '.join(sorted(more))}")
     files.check_writable(target)
@@ -239,7 +239,7 @@ def named(value: str | Path) -> Path:
     ParameterError
         If there is none.
     """
-    folder = paths.named("folder", value, "a folder that exists")
+    folder = files.named("folder", value, "a folder that exists")
     require(folder.is_dir(), "folder", str(value), "a folder that exists")
     return folder
 

@@ -12,9 +12,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from rulerlib import commands
+from rulerlib import commands, files
 from rulerlib.errors import ParameterError, RulerError, one_of
-from rulerlib.store import files
 from rulerlib.sweep import run, servers
 from rulerlib.sweep.cells import disk_needed, outline
 from rulerlib.sweep.collect import collect

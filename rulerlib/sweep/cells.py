@@ -13,10 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from rulerlib import models
+from rulerlib import files, models
 from rulerlib.errors import ParameterError, require
 from rulerlib.runs import Run
-from rulerlib.store import files
 from rulerlib.sweep.models import within
 from rulerlib.sweep.plan import Plan
 

@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib import tasks
+from rulerlib import files, tasks
 from rulerlib.errors import DataError
 from rulerlib.intervals import clustered
 from rulerlib.metering import PHASES
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction
-from rulerlib.store import answers, files
+from rulerlib.store import answers
 from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.sweep import Sweep
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import languages, paths, tasks
+from rulerlib import files, languages, tasks
 from rulerlib.errors import dictionary, require, whole_number
 from rulerlib.fields import check, check_length, home, settings_file, values_of
 from rulerlib.prompts import Decoding, PromptFormat
@@ -90,7 +90,7 @@ class Plan:
             code = _lasting(self.question_language, "question_language")
             vars(self).update(question_language=code)
         if self.texts is not None:
-            path = paths.named("texts", self.texts, "the name of a file or folder")
+            path = files.named("texts", self.texts, "the name of a file or folder")
             vars(self).update(texts=str(path.resolve()))
         require(self.models, "models", dict(self.models), "at least one model by name")
         _ = self.task_knobs

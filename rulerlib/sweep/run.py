@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rulerlib import models
+from rulerlib import files, models
 from rulerlib.errors import (
     BusyError,
     MissingExtraError,
@@ -27,10 +27,9 @@ from rulerlib.errors import (
     ServerError,
     require,
 )
+from rulerlib.files import alone
 from rulerlib.metering import Meter, Metered, added
 from rulerlib.progress import Progress
-from rulerlib.store import files
-from rulerlib.store.files import alone
 from rulerlib.sweep import servers
 from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.sweep import Job, Sweep

@@ -21,9 +21,8 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from rulerlib import samples
+from rulerlib import files, samples
 from rulerlib.errors import DataError, ServerError
-from rulerlib.store import files
 
 # Seconds between two looks.
 PAUSE = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rulerlib.store import files
+from rulerlib import files
 from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.run import failure
 from rulerlib.sweep.sweep import Sweep

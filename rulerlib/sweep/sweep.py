@@ -31,10 +31,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import rulerlib
-from rulerlib import samples
+from rulerlib import files, samples
 from rulerlib.errors import DataError
-from rulerlib.store import files
-from rulerlib.store.files import alone
+from rulerlib.files import alone
 from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.models import Resources
 from rulerlib.sweep.plan import Plan

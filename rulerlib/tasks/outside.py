@@ -23,7 +23,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rulerlib import doors, tasks
+from rulerlib import packages, tasks
 from rulerlib.errors import DataError, ParameterError, RulerError, require, shortened
 from rulerlib.languages import Language, placeholders, read_toml
 from rulerlib.tasks.family import Family, Maker
@@ -92,7 +92,7 @@ def admit(name: str) -> list[str]:
     DataError
         If the file of its wording is damaged.
     """
-    family: Any = doors.outside("tasks", name, _WANTED)
+    family: Any = packages.outside("tasks", name, _WANTED)
 
     def check(holds: object, what: str) -> None:
         require(holds, "tasks", name, f"{_WANTED}{what}")
@@ -131,7 +131,7 @@ def recall(origin: Any) -> None:
 
     Otherwise nothing of it is run, and a warning says how its answers are then judged.
     """
-    if not isinstance(origin, str) or not doors.is_outside(origin):
+    if not isinstance(origin, str) or not packages.is_outside(origin):
         return
     name, _, wanted = origin.partition("@")
     if any(task.family.origin == origin for task in tasks.TASKS.outside.values()):

@@ -1,4 +1,8 @@
-"""Files that are whole or not there, and one process at a time on each of them.
+"""Files: named by parameters, read, written whole or not at all, by one process at a time.
+
+>>> named("texts", "essays\\0", "a file")
+Traceback (most recent call last):
+rulerlib.errors.ParameterError: texts is 'essays\\x00', but must be a file (embedded null byte).
 
 >>> import pathlib, tempfile
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "number.txt"
@@ -20,7 +24,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -31,13 +34,18 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from rulerlib import paths
-from rulerlib.errors import BusyError, ParameterError, require
-from rulerlib.samples import Record
+from rulerlib.errors import BusyError, DataError, ParameterError, require
+
+HASHED_BYTES = 64_000_000
+"""Files of weights up to this size are hashed whole, larger ones by their size and `BLOCKS`."""
+
+BLOCKS, BLOCK_BYTES = 256, 4096
+"""Of a large file, this many blocks of this many bytes are read, evenly spread over it."""
 
 MOST_PER_TOKEN = 64
 """Bytes of a file of questions for each token of their length, at most by far: it is 4 to 11."""
@@ -48,14 +56,96 @@ UNFINISHED = ".unfinished"
 """How the names of files end that `replacing` has not finished."""
 
 
-def add(file: Any, records: Iterable[Record]) -> str:
-    """Write records to a file that `replacing` has opened, and return a hash of their lines."""
-    digest = hashlib.sha256()
-    for record in records:
-        line = record.to_line()
-        digest.update(line)
-        file.buffer.write(line)
-    return digest.hexdigest()
+def named(parameter: str, value: Any, allowed: str) -> Path:
+    """Return the path that a parameter names; ``~`` is the user's own folder.
+
+    Parameters
+    ----------
+    value
+        A text or a path; whether anything stands there is not asked.
+    allowed
+        What would have been right, as in `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither a path nor a text, if it is blank, or if no file could have such a
+        name: it is too long, holds characters that no name may have, or lies in a folder that
+        is locked.
+    """
+    holds = isinstance(value, Path) or (isinstance(value, str) and value.strip())
+    require(holds, parameter, value, allowed)
+    try:
+        path = Path(value).expanduser()
+        # Nothing but a name in UTF-8 can be written down beside what was read.
+        str(path).encode()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        shown = str(value) if isinstance(value, Path) else value
+        raise ParameterError(parameter, shown, f"{allowed} ({reason})") from error
+    return path
+
+
+def opened(path: Path) -> BinaryIO:
+    """Return a file opened to be read, in bytes.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read, or is none: a pipe would wait for someone who writes, and a device
+        may have no end.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "a pipe or a device, not a file")
+    return path.open("rb")
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """Return the text of a file; each of its lines ends in a newline, whatever ended it there.
+
+    Raises
+    ------
+    OSError
+        As `opened`.
+    UnicodeDecodeError
+        If it has another encoding.
+    """
+    with TextIOWrapper(opened(path), encoding) as file:
+        return file.read()
+
+
+def within(folder: Path, pattern: str = "*") -> list[Path]:
+    """Return the files in a folder and those below it whose names match, in their order.
+
+    Raises
+    ------
+    DataError
+        If a folder cannot be read, or goes while it is.
+    """
+    try:
+        return sorted(folder.rglob(pattern))
+    except OSError as error:
+        raise DataError(
+            f"{folder}: cannot be read ({error.strerror}: {error.filename})."
+        ) from error
+
+
+def fingerprint(path: Path) -> bytes:
+    """Return the SHA-256 of a file; of a large one, of its size and of blocks all over it."""
+    size = path.stat().st_size
+    if size <= HASHED_BYTES:
+        return hashlib.sha256(path.read_bytes()).digest()
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        for block in range(BLOCKS):
+            file.seek((size - BLOCK_BYTES) * block // (BLOCKS - 1))
+            digest.update(file.read(BLOCK_BYTES))
+    return digest.digest()
+
+
+# --- Written whole --------------------------------------------------------------------------------
 
 
 def write_object(path: str | Path, values: Mapping[str, Any], lasting: bool = True) -> None:
@@ -83,7 +173,7 @@ def new_folder(value: Any) -> Path:
     ParameterError
         If it is something else.
     """
-    folder = paths.named("folder", value, _NEW)
+    folder = named("folder", value, _NEW)
     empty = not any(folder.iterdir()) if folder.is_dir() else not folder.exists()
     require(empty, "folder", str(folder), _NEW)
     return folder
@@ -217,7 +307,7 @@ def sync_folder(folder: Path) -> None:
 
 def is_lost(path: Path) -> bool:
     """Return whether a file is empty or zeros, as a power cut leaves one that was not lasting."""
-    with contextlib.suppress(OSError), paths.opened(path) as file:
+    with contextlib.suppress(OSError), opened(path) as file:
         return file.read(1) in (b"", b"\0")
     return False
 
@@ -332,6 +422,8 @@ def _taken(lock: Path, path: Path) -> tuple[int, bool]:
 
 def _try(descriptor: int, path: Path) -> bool:
     """Take the lock, and return whether nobody else has it; warn on a disk without locks."""
+    import fcntl
+
     try:
         # Unlike flock, this kind does not live on in processes that a killed one had forked off,
         # and it holds between machines on a network file system.

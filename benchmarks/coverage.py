@@ -24,9 +24,8 @@ import pandas as pd
 
 from rulerlib.analysis import effective, newcombe
 from rulerlib.analysis.averages import Averages, of_answers, weights_of
-from rulerlib.analysis.effective_length import READINGS, readings
+from rulerlib.analysis.effective_length import READINGS, THRESHOLD, readings
 from rulerlib.analysis.pairs import compared
-from rulerlib.analysis.tables import THRESHOLD
 from rulerlib.errors import RulerError
 from rulerlib.intervals import clustered, wilson
 

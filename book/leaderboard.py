@@ -16,8 +16,7 @@ import pandas as pd
 
 from rulerlib.analysis import averages
 from rulerlib.analysis.averages import weighted
-from rulerlib.analysis.effective_length import READINGS, Effective, effective
-from rulerlib.analysis.tables import THRESHOLD, even
+from rulerlib.analysis.effective_length import READINGS, THRESHOLD, Effective, effective, even
 from rulerlib.errors import DataError
 from rulerlib.explore import cells
 from rulerlib.wording import thousands, tokens

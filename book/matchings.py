@@ -9,7 +9,7 @@ from __future__ import annotations
 import pandas as pd
 
 from rulerlib.analysis import accuracy, nothing, of_measure
-from rulerlib.analysis.tables import BY, rows_of
+from rulerlib.analysis.accuracy import BY, rows_of
 from rulerlib.scoring import LIST
 
 DISAGREE = {
@@ -37,7 +37,7 @@ def matchings(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `rulerlib.analysis.tables.BY`, ``n``, and each measure of `rulerlib.scoring.LIST` from 0 to
+        `rulerlib.analysis.BY`, ``n``, and each measure of `rulerlib.scoring.LIST` from 0 to
         1 with its 95 % interval, such as ``recall``, ``recall low`` and ``recall high``; and the
         numbers of answers in ``DISAGREE``. An empty table says that no task has both.
     """

@@ -483,8 +483,7 @@ class Tables:
         """
         import pandas as pd
 
-        from rulerlib.analysis.effective_length import effective
-        from rulerlib.analysis.tables import THRESHOLD
+        from rulerlib.analysis.effective_length import THRESHOLD, effective
 
         if self.accuracy.empty:
             return self.accuracy

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rulerlib.analysis.tables import THRESHOLD
+from rulerlib.analysis.effective_length import THRESHOLD
 from rulerlib.wording import thousands
 
 Array = NDArray[np.float64]

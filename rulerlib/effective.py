@@ -21,7 +21,7 @@ from typing import Any
 from rulerlib import commands, files
 from rulerlib.adaptive import Search
 from rulerlib.analysis import read_predictions
-from rulerlib.analysis.tables import THRESHOLD
+from rulerlib.analysis.effective_length import THRESHOLD
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
 from rulerlib.errors import require, whole_number
 from rulerlib.fields import check, numbers

@@ -16,7 +16,7 @@ from helpers_store import STEPS
 
 from book import explorer, leaderboard
 from rulerlib import analysis, submit
-from rulerlib.analysis.tables import BY
+from rulerlib.analysis.accuracy import BY
 from rulerlib.errors import BusyError, DataError, ParameterError
 from rulerlib.explore import __main__, answers, site
 from rulerlib.files import alone

@@ -4,7 +4,7 @@
     the long table, one row for each prediction and measure; ``labels``: how runs are told apart
     in it;
 ``accuracy``
-    means by task, category, length or depth, each with n and interval;
+    means by task, category, length or depth, each with n and interval, and tables in groups;
 ``error_tables``
     what goes wrong: kinds of mistakes, and answers of each kind;
 ``averages``, ``effective_length``, ``summary``
@@ -20,13 +20,14 @@
     on the same questions;
 ``report``, ``memory_report``
     the parameters of `notebooks/analysis.ipynb` and of `notebooks/memory.ipynb`, checked;
-``combined``, ``tables``
-    what several of them use: the interval of a mean of several rates, and tables in groups.
+``combined``
+    what several of them use: the interval of a mean of several rates.
 
 The names that a notebook needs stand here: ``analysis.scores``, ``analysis.accuracy``, ...
 """
 
 from rulerlib.analysis.accuracy import (
+    BY,
     accuracy,
     by_depth,
     by_fact,
@@ -34,12 +35,12 @@ from rulerlib.analysis.accuracy import (
     depth_bin,
     means,
     overview,
+    parts,
 )
 from rulerlib.analysis.averages import by_length, weighted
 from rulerlib.analysis.effective_length import effective, effective_lengths
 from rulerlib.analysis.error_tables import error_examples, errors, over_tasks, wrong
 from rulerlib.analysis.pairs import newcombe, paired, samples_needed, two_by_two
 from rulerlib.analysis.repeats import repeats
-from rulerlib.analysis.scores import of_measure, read_predictions, scores
+from rulerlib.analysis.scores import nothing, of_measure, read_predictions, scores
 from rulerlib.analysis.summary import summary
-from rulerlib.analysis.tables import BY, nothing, parts

@@ -12,14 +12,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import BY, groups_of, nothing, rows_of, tasks_in
+from rulerlib.analysis.scores import nothing, of_measure
 from rulerlib.intervals import Clustered, clustered
+
+BY = ("model", "language", "task", "length")
+"""What is averaged separately where nothing else is asked for."""
+
+RESAMPLES = 2000
+"""How often is drawn what an interval or a test is computed from by drawing."""
 
 
 def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = BY) -> pd.DataFrame:
@@ -46,7 +51,7 @@ def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = 
         names, NaN where a task does not have them; where contexts are shared, ``contexts`` (how
         many) and ``design_effect``; ``cut_off``, where there are any, the share of answers that
         are wrong and were cut off by the limit; ``category``, where rows are tasks; ``tasks`` and
-        ``missing``, where they are means over several, see `rulerlib.analysis.tables.tasks_in`.
+        ``missing``, where they are means over several, see `tasks_in`.
         Means and shares run from 0 to 1. An empty table is returned as it is.
 
     Raises
@@ -198,6 +203,73 @@ def clusters(table: pd.DataFrame) -> pd.Series:
     return prefixes + "/" + pd.Series(units, table.index, dtype=object)
 
 
+# --- Groups ---------------------------------------------------------------------------------------
+
+
+def groups_of(
+    table: pd.DataFrame, by: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield each group: what it is called in each of the columns ``by``, and its rows.
+
+    Names come in the order in which they first appear, and numbers rise.
+    """
+    keys = [
+        values
+        if pd.api.types.is_numeric_dtype(values)
+        else values.astype(pd.CategoricalDtype(list(values.unique())))
+        for values in (table[name] for name in by)
+    ]
+    for names, part in table.groupby(keys, sort=True, observed=True):
+        yield dict(zip(by, names, strict=True)), part
+
+
+def rows_of(
+    table: pd.DataFrame, by: Sequence[str], row: Callable[[pd.DataFrame], Mapping[str, Any]]
+) -> pd.DataFrame:
+    """Return a table with a row for each group: its names, and what ``row`` makes of its rows."""
+    return pd.DataFrame([{**names, **row(part)} for names, part in groups_of(table, by)])
+
+
+def tasks_in(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return how many tasks are in each group, for means over several of them.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``tasks``, and ``missing``: the names of tasks that the same group was asked at
+        another length, but not at this one, so that the means of the two lengths are not over the
+        same tasks. Only ``by`` where no group has more than one task.
+    """
+    groups = [(names, dict.fromkeys(part["task"])) for names, part in groups_of(table, by)]
+    keys = [tuple(names[name] for name in by if name != "length") for names, _ in groups]
+    at_any_length: dict[tuple[Any, ...], dict[str, None]] = {}
+    for key, (_, tasks) in zip(keys, groups, strict=True):
+        at_any_length[key] = at_any_length.get(key, {}) | tasks
+    rows = [
+        {**names, "tasks": len(tasks),
+         "missing": ", ".join(task for task in at_any_length[key] if task not in tasks)}
+        for key, (names, tasks) in zip(keys, groups, strict=True)
+    ]  # fmt: skip
+    several = any(len(tasks) > 1 for _, tasks in groups)
+    return pd.DataFrame(rows, columns=[*by, *(("tasks", "missing") if several else ())])
+
+
+def parts(
+    table: pd.DataFrame, *by: str, above_zero: str | None = None
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield a title and its rows for each group; an empty table, which may say why, as it is.
+
+    A group in which nothing of the column ``above_zero`` is more than 0 is left out: a figure of
+    zeros shows nothing.
+    """
+    if table.empty:
+        yield "", table
+        return
+    for names, part in groups_of(table, by):
+        if above_zero is None or (part[above_zero] > 0).any():
+            yield ", ".join(map(str, names.values())), part
+
+
 # --- By depth ---------------------------------------------------------------------------------
 
 
@@ -243,7 +315,7 @@ def by_depth(table: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `rulerlib.analysis.tables.BY`, ``depth`` (the nearest of those), ``n`` (needles), ``found``
+        `BY`, ``depth`` (the nearest of those), ``n`` (needles), ``found``
         (their share, 0 to 1) and its 95 % interval ``low``, ``high``, in which needles of one
         sample, or of one shared context, count as a cluster; an empty table says why.
         ``attrs["depths"]`` names all depths, those without a needle too.

@@ -23,11 +23,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib.analysis.accuracy import clusters
+from rulerlib.analysis.accuracy import RESAMPLES, clusters, groups_of
 from rulerlib.analysis.combined import Array, between_lengths, draws, interval, root_of, size_of
 from rulerlib.analysis.labels import base
 from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import RESAMPLES, groups_of
 from rulerlib.errors import one_of, require
 from rulerlib.fields import check
 from rulerlib.intervals import clustered

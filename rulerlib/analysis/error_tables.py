@@ -17,9 +17,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from rulerlib.analysis.accuracy import mean_of, shared
-from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import BY, groups_of, nothing, tasks_in
+from rulerlib.analysis.accuracy import BY, groups_of, mean_of, shared, tasks_in
+from rulerlib.analysis.scores import nothing, of_measure
 from rulerlib.tasks.mistakes import KINDS
 
 _SHOWN = ["task", "length", "index", "depths", "outputs", "pred"]
@@ -44,7 +43,7 @@ def errors(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
         ``n`` (all answers, right ones too), ``count``, ``share`` and its 95 % interval ``low``,
         ``high``: Wilson's, or cluster-robust where contexts are shared. The shares of a group add
         up to its error rate. ``tasks`` and ``missing``, where a group has several, see
-        `rulerlib.analysis.tables.tasks_in`. An empty table says that there are no mistakes.
+        `rulerlib.analysis.accuracy.tasks_in`. An empty table says that there are no mistakes.
     """
     table = of_measure(table)
     kinds = [kind for kind in KINDS if (table["error"] == kind).any()]

@@ -24,7 +24,7 @@ from typing import Any
 import pandas as pd
 
 from rulerlib.analysis.memory_rows import by_of, groups, means
-from rulerlib.analysis.tables import nothing
+from rulerlib.analysis.scores import nothing
 
 MEASURES = ("em_norm", "em_raw", "f1")
 """The scores of an answer: exact but for case, punctuation and articles; to the letter; by words.

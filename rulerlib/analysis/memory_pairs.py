@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis import pairs
+from rulerlib.analysis.accuracy import RESAMPLES
 from rulerlib.analysis.memory_rows import QUESTION, by_of, groups
-from rulerlib.analysis.tables import RESAMPLES, nothing
+from rulerlib.analysis.scores import nothing
 
 BASELINE = "span_short"
 """The preset that others are compared with: the same decoding and no memory."""

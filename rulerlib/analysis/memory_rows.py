@@ -16,10 +16,11 @@ import pandas as pd
 
 from rulerlib import files, samples
 from rulerlib.analysis import labels
-from rulerlib.analysis.tables import groups_of, nothing, with_ends
+from rulerlib.analysis.accuracy import groups_of
+from rulerlib.analysis.scores import nothing
 from rulerlib.errors import DataError, require, shortened
 from rulerlib.escaping import of_cell
-from rulerlib.intervals import clustered
+from rulerlib.intervals import Clustered, clustered
 from rulerlib.memory.measuring import COLUMNS
 from rulerlib.memory.presets import NAMES
 from rulerlib.memory.suites import SUITES
@@ -194,3 +195,12 @@ def means(part: pd.DataFrame, *columns: str) -> dict[str, float]:
         measured = part[part[column].notna()]
         row |= with_ends(column, clustered(measured[column].tolist(), measured["unit"].tolist()))
     return row
+
+
+def with_ends(name: str, mean: Clustered) -> dict[str, float]:
+    """Return a mean under its name, and its interval as ``<name> low`` and ``<name> high``.
+
+    All three are NaN where there are no values.
+    """
+    low, high = (mean.low, mean.high) if mean.n else (math.nan, math.nan)
+    return {name: mean.mean, f"{name} low": low, f"{name} high": high}

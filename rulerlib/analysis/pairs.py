@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib.analysis.accuracy import clusters
+from rulerlib import packages
+from rulerlib.analysis.accuracy import RESAMPLES, clusters, groups_of, tasks_in
 from rulerlib.analysis.combined import Array, interval, size_of
-from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import RESAMPLES, groups_of, nothing, scipy, tasks_in
+from rulerlib.analysis.scores import nothing, of_measure
 from rulerlib.errors import one_of, require
 from rulerlib.fields import check
 from rulerlib.intervals import clustered, recovered, wilson
@@ -164,8 +164,8 @@ def paired(
         samples of each task that would tell them apart four times in five if they differ by what
         was seen, which is itself uncertain, see `samples_needed`; ``left_out`` (answers);
         ``tasks`` and ``missing``, where groups hold several, see
-        `rulerlib.analysis.tables.tasks_in`. Means and differences are from -1 to 1. An empty table
-        that says why where no sample is shared.
+        `rulerlib.analysis.accuracy.tasks_in`. Means and differences are from -1 to 1. An empty
+        table that says why where no sample is shared.
 
     Raises
     ------
@@ -276,7 +276,8 @@ def compared(part: pd.DataFrame, resamples: int, rng: np.random.Generator) -> di
     if binary and part["unit"].is_unique and len(tasks) == 1:
         both = int(((part["value"] == 1) & (part["value_other"] == 1)).sum())
         low, high = newcombe(both, *only, len(part) - both - sum(only))
-        p = float(scipy("stats").binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
+        scipy = packages.load("scipy.stats", "notebook", "This analysis")
+        p = float(scipy.binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
         method = "newcombe"
     else:
         ours, theirs = (_mean_of(tasks, name) for name in ("value", "value_other"))

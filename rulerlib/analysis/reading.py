@@ -26,7 +26,7 @@ import pandas as pd
 
 from rulerlib import samples
 from rulerlib.analysis.accuracy import accuracy
-from rulerlib.analysis.tables import nothing
+from rulerlib.analysis.scores import nothing
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.runs import Run

@@ -22,9 +22,8 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis.accuracy import means
-from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import BY, nothing, rows_of
+from rulerlib.analysis.accuracy import BY, means, rows_of
+from rulerlib.analysis.scores import nothing, of_measure
 
 NONE_REPEATED = "No question was answered more than once, so runs cannot be compared with runs."
 
@@ -47,7 +46,7 @@ def repeats(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `rulerlib.analysis.tables.BY`; ``questions``; ``repeats``, answers to each (the fewest,
+        `rulerlib.analysis.accuracy.BY`; ``questions``; ``repeats``, answers to each (the fewest,
         where they differ); ``mean``, ``low``, ``high``; ``within``: the variance of answers to the
         same question, on average over questions; ``between``: the variance of the questions' own
         rates, what is left of the variance of their means without the chance of answers, at least

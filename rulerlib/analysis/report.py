@@ -14,8 +14,9 @@ from typing import Any, Self
 
 import pandas as pd
 
+from rulerlib.analysis.accuracy import RESAMPLES
+from rulerlib.analysis.effective_length import THRESHOLD
 from rulerlib.analysis.scores import MARKED, NameList, read_predictions, scores, wanted
-from rulerlib.analysis.tables import RESAMPLES, THRESHOLD
 from rulerlib.errors import flag, one_of, require, whole_number
 from rulerlib.fields import check_fields, home, notebook_parameters
 from rulerlib.metrics import MEASURES

@@ -24,7 +24,6 @@ import pandas as pd
 
 from rulerlib import fields, files, tasks
 from rulerlib.analysis import labels
-from rulerlib.analysis.tables import nothing
 from rulerlib.errors import (
     HALF,
     LARGEST,
@@ -397,3 +396,10 @@ def of_measure(table: pd.DataFrame, measure: str = "primary") -> pd.DataFrame:
     if measure in MARKED:
         return table[table[measure].astype(bool)]
     return table[table["measure"] == measure]
+
+
+def nothing(why: str, columns: Sequence[str] = ()) -> pd.DataFrame:
+    """Return an empty table that says in one sentence why; `rulerlib.show` shows the sentence."""
+    table = pd.DataFrame(columns=list(columns))
+    table.attrs["why"] = why
+    return table

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rulerlib.analysis.accuracy import RESAMPLES
 from rulerlib.analysis.averages import (
     AVERAGES,
     NO_AVERAGE,
@@ -30,8 +31,7 @@ from rulerlib.analysis.averages import (
     with_strict,
 )
 from rulerlib.analysis.combined import Array
-from rulerlib.analysis.effective_length import readings
-from rulerlib.analysis.tables import RESAMPLES, THRESHOLD
+from rulerlib.analysis.effective_length import THRESHOLD, readings
 from rulerlib.fields import check
 from rulerlib.wording import thousands
 

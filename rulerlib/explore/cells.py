@@ -19,9 +19,9 @@ from typing import Any
 import pandas as pd
 
 from rulerlib import analysis
+from rulerlib.analysis.accuracy import BY
 from rulerlib.analysis.averages import AVERAGES
 from rulerlib.analysis.pairs import holm
-from rulerlib.analysis.tables import BY
 from rulerlib.intervals import recovered
 from rulerlib.samples import Prediction as Prediction
 from rulerlib.tasks import RULER

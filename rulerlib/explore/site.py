@@ -26,7 +26,7 @@ import pandas as pd
 
 import rulerlib
 from rulerlib import analysis, files
-from rulerlib.analysis.tables import BY
+from rulerlib.analysis.accuracy import BY
 from rulerlib.errors import HALF, DataError, require
 from rulerlib.escaping import visible
 from rulerlib.explore import answers, cells

@@ -15,11 +15,10 @@ from helpers_model import PROCESSES
 from helpers_store import STEPS
 
 from book import explorer, leaderboard
-from rulerlib import analysis, submit
+from rulerlib import analysis, files, submit
 from rulerlib.analysis.accuracy import BY
 from rulerlib.errors import BusyError, DataError, ParameterError
 from rulerlib.explore import __main__, answers, site
-from rulerlib.files import alone
 from rulerlib.intervals import wilson
 
 pytest.importorskip("pandas")
@@ -208,7 +207,7 @@ def test_what_stands_there_stays_where_the_new_one_cannot_be_written(sites, tmp_
     before = tree(out)
     with pytest.raises(ParameterError, match="submitted is '/nowhere'"):
         site.write(sites / "new", out, handed_in="/nowhere")
-    with alone(out), pytest.raises(BusyError):
+    with files.alone(out), pytest.raises(BusyError):
         site.write(sites / "new", out)
     assert tree(out) == before
     # What people put beside it goes along.

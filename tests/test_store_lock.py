@@ -15,7 +15,6 @@ import pytest
 
 from rulerlib import files
 from rulerlib.errors import BusyError, ParameterError
-from rulerlib.files import alone
 
 HOLDER = """
 import fcntl, os, sys
@@ -51,18 +50,18 @@ def held_elsewhere(beside, said):
 
 
 def test_the_same_process_is_told_and_the_first_holder_goes_on(path, beside):
-    with pytest.raises(ZeroDivisionError), alone(path):
+    with pytest.raises(ZeroDivisionError), files.alone(path):
         raise ZeroDivisionError
-    with alone(path):
+    with files.alone(path):
         with (
             pytest.raises(BusyError, match=r"niah\.jsonl is being written by this very process"),
-            alone(path.parent / ".." / "new" / "niah.jsonl"),
+            files.alone(path.parent / ".." / "new" / "niah.jsonl"),
         ):
             pass
         assert beside.exists()
-        with alone(path.parent / "other.jsonl"):
+        with files.alone(path.parent / "other.jsonl"):
             pass
-    with alone(path):
+    with files.alone(path):
         pass
 
 
@@ -70,7 +69,7 @@ def test_another_process_is_named(path, beside):
     said = '{"process": 17, "host": "vega", "since": "noon"}'
     with held_elsewhere(beside, said):
         for _ in range(2):
-            with pytest.raises(BusyError) as error, alone(path):
+            with pytest.raises(BusyError) as error, files.alone(path):
                 pass
             assert str(error.value) == (
                 f"{path} is being written by process 17 on vega since noon: wait until it is done,"
@@ -78,7 +77,7 @@ def test_another_process_is_named(path, beside):
             )
         assert beside.read_text() == said
     # It has ended, and left its file.
-    with alone(path):
+    with files.alone(path):
         assert json.loads(beside.read_bytes())["process"] == os.getpid()
 
 
@@ -89,7 +88,7 @@ def test_another_process_may_not_have_said_yet_who_it_is(path, beside, said, mon
     with (
         held_elsewhere(beside, said),
         pytest.raises(BusyError, match="written by another process:"),
-        alone(path),
+        files.alone(path),
     ):
         pass
     assert 0.1 <= sum(pauses) <= 1, "it is given a moment, and not more"
@@ -111,7 +110,7 @@ def test_a_lock_that_was_removed_before_it_was_taken_is_none(path, beside, monke
 
     monkeypatch.setattr(files, "_try", late)
     descriptors = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
-    with alone(path):
+    with files.alone(path):
         assert len(tries) == 3
         assert json.loads(beside.read_bytes())["process"] == os.getpid()
     assert not beside.exists()
@@ -125,10 +124,10 @@ def test_an_interrupt_while_it_is_taken_gives_it_back(path, beside, monkeypatch)
 
     with monkeypatch.context() as patched:
         patched.setattr(os.path, "samestat", interrupted)
-        with pytest.raises(KeyboardInterrupt), alone(path):
+        with pytest.raises(KeyboardInterrupt), files.alone(path):
             pass
     assert files.holder(path) is None
-    with alone(path):
+    with files.alone(path):
         assert files.holder(path) == f"process {os.getpid()}, this one"
 
 
@@ -140,7 +139,7 @@ def test_a_disk_without_locks_is_named(path, beside, monkeypatch):
 
     monkeypatch.setattr(fcntl, "lockf", refused)
     said = f"{re.escape(str(path))} cannot be locked \\(No locks available\\): see"
-    with pytest.warns(UserWarning, match=said) as warned, alone(path):
+    with pytest.warns(UserWarning, match=said) as warned, files.alone(path):
         assert beside.exists()
     assert not beside.exists()
     assert str(warned[0].message).endswith("see to it that no other process writes it.")
@@ -150,7 +149,7 @@ def test_a_disk_without_locks_is_named(path, beside, monkeypatch):
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "niah.jsonl"
-    with pytest.raises(ParameterError) as error, alone(path):
+    with pytest.raises(ParameterError) as error, files.alone(path):
         pass
     assert str(path) in str(error.value)
     assert "output is" in str(error.value)

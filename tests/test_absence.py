@@ -15,10 +15,10 @@ from test_niah import BETWEEN_KEYS, NEEDLE
 
 from rulerlib import analysis, languages
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import DataError
 from rulerlib.metrics.matches import found_or_none, says_none
 from rulerlib.samples import Prediction
-from rulerlib.tasks import TASKS, absence, resolve
+from rulerlib.tasks import TASKS, absence
 
 NIAH = [name for name, task in TASKS.items() if task.family.name == "niah"]
 
@@ -97,12 +97,6 @@ def test_questions_on_one_context_are_of_both_kinds(words):
         assert len({sample.input[: found.start()] for sample, found in texts}) == 1
         assert sum(sample.facts["present"] for sample in group) == 2
         assert len({found[1] for found in asked}) == 4
-
-
-@pytest.mark.parametrize("present", [-0.1, 1.5, "half", True, float("nan")])
-def test_a_share_that_cannot_be_is_refused(present):
-    with pytest.raises(ParameterError, match=r"present is .* from 0 to 1"):
-        resolve("niah_single_1", present=present)
 
 
 def test_a_pack_without_the_wording_is_named(words):

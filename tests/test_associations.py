@@ -19,7 +19,7 @@ from conftest import make_tokenizer
 from rulerlib import analysis, languages
 from rulerlib.analysis.effective_length import effective_lengths
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import DataError
 from rulerlib.models.reference import answer
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample
@@ -225,17 +225,3 @@ def test_the_effective_length_can_be_told_by_the_score_at_the_shortest():
     # 85 % of 80 are 68.
     assert (told["effective"], told["threshold"]) == ("2K", pytest.approx(68))
     assert effective_lengths(table, **options)["effective"][0] == "<1K"
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"knobs": {"num_hops": 3}}, "num_hops is 3"),
-        ({"knobs": {"num_distractors": 10}}, "num_distractors is 10"),
-        ({"queries_per_context": 2}, "1 for associations: each person is asked for once"),
-        ({"question_language": "en"}, "so that they share no word"),
-    ],
-)
-def test_what_cannot_work_is_said(options, told):
-    with pytest.raises(ParameterError, match=told):
-        Dataset("associations", 2000, "da", "words", **options)

@@ -19,7 +19,6 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tasks import resolve
 from rulerlib.tasks.mistakes import explain_reading as explain
 
 LANGUAGES, ROWS = ("da", "en"), ("drop_1", "drop_2", "drop_3")
@@ -257,21 +256,6 @@ def test_a_file_of_other_questions_is_no_drop(tmp_path):
     path.write_text(json.dumps([row]), encoding="utf-8")
     with pytest.raises(DataError, match="its questions are not in the schema of DROP"):
         dataset("drop_1", 4000, source=str(path), fewshot=0)
-
-
-@pytest.mark.parametrize(
-    ("knobs", "said"),
-    [
-        ({"operation": "summ"}, "did you mean 'sum'"),
-        ({"operation": "complement", "passages": 2}, "passages is 2, but must be one of 1 for"),
-        ({"depth": 50, "distractors": False}, "depth is 50, but must be None unless"),
-        ({"fewshot": True}, "fewshot is True"),
-        ({"reasoning": "no"}, "reasoning is 'no'"),
-    ],
-)
-def test_knobs_that_cannot_work(knobs, said):
-    with pytest.raises(ParameterError, match=said):
-        resolve("drop_2", **knobs)
 
 
 def test_examples_follow_their_seed_alone():

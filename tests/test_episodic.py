@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import shutil
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from helpers_episodic import check_conversation, check_events, heard, listen
@@ -162,34 +160,3 @@ def test_episodes_of_any_knobs(knobs, code, index, data):
         check_events(code, episode)
         assert len(episode.facts) == told
         assert {fact.session for fact in episode.facts} == {*range(knobs.sessions)}
-
-
-@pytest.mark.parametrize(
-    ("knobs", "sentence"),
-    [
-        ({"facts": 0}, "facts is 0, but must be a whole number, at least 1 and at most 100000."),
-        ({"reward_share": 1.5}, "reward_share is 1.5, but must be a number from 0 to 1."),
-        ({"pin_share": float("nan")}, "pin_share is nan, but must be a number from 0 to 1."),
-        ({"conversation": 1}, "conversation is 1, but must be True or False."),
-        ({"corrections": 1}, "corrections is 1, but must be 0, for only what is said in a conv"),
-        ({"sessions": 3, "facts": 2}, "sessions is 3, but must be at most the number of facts (2)"),
-        ({"sessions": 2, "conversation": True}, "sessions is 2, but must be 1, for a conversation"),
-        ({"unanswerable": 0.1, "conversation": True}, "unanswerable is 0.1, but must be 0, for a"),
-        ({"unanswerable": 0.1, "facts": 1}, "unanswerable is 0.1, but must be 0, for only one"),
-        ({"context_budget": 63}, "context_budget is 63, but must be a whole number, at least 64."),
-    ],
-)  # fmt: skip
-def test_knobs_that_cannot_work_are_refused(knobs, sentence):
-    with pytest.raises(ParameterError) as caught:
-        Knobs(**knobs)
-    assert str(caught.value).startswith(sentence)
-
-
-@pytest.fixture
-def pack(tmp_path) -> Path:
-    """A copy of the Danish pack."""
-    here = Path(languages.__file__).parent
-    (tmp_path / "da").mkdir()
-    for name in ("language.toml", "episodic.toml", "encyclopedia.toml"):
-        shutil.copy(here / "da" / name, tmp_path / "da")
-    return tmp_path / "da"

@@ -6,13 +6,17 @@ Each family's own tests read its prompts as a person would; here nobody reads th
 from __future__ import annotations
 
 import hashlib
+import re
+from dataclasses import fields
 
 import pytest
 from helpers_tasks import check_lengths, planned, smallest_of
+from helpers_work import counted
 
 from conftest import make_tokenizer, python
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
+from rulerlib.errors import ParameterError, RulerError
+from rulerlib.prompts import PromptFormat
 from rulerlib.tasks import FAMILIES, RULER, TASKS, resolve
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*repeats its texts", "ignore:The tokenizer")
@@ -112,56 +116,171 @@ def test_the_table_names_the_tasks_of_each_family(name):
 RULER_FAMILIES = ("niah", "variable_tracking", "common_words", "frequent_words", "qa")
 
 
-@pytest.mark.parametrize(
-    ("task", "knobs", "said"),
-    [
-        ("vt", {"haystack": "needle"}, "haystack is 'needle', but must be one of noise, essay"),
-        ("vt", {"num_chains": 0}, "num_chains is 0"),
-        ("vt", {"few_shot": "yes"}, "few_shot is 'yes', but must be True or False"),
-        ("vt", {"num_chains": 100, "num_hops": 99}, r"num_chains \* \(num_hops \+ 1\) is 10000"),
-        ("vt", {"num_hop": 3}, "did you mean 'num_hops'"),
-        ("vt", {"name_length": 2}, "name_length is 2, but must be .*at least 3 and at most 40"),
-        ("vt", {"name_length": 41}, "name_length is 41, but must be .*at least 3 and at most 40"),
-        ("cwe", {"num_cw": 0}, "num_cw is 0"),
-        ("cwe", {"freq_ucw": -1}, "freq_ucw is -1"),
-        ("cwe", {"freq_cw": 3}, r"freq_cw is 3, but must be more than freq_ucw \(3\)"),
-        ("cwe", {"freq_ucw": 30}, r"freq_cw is 30, but must be more than freq_ucw \(30\)"),
-        ("cwe", {"few_shot": 1}, "few_shot is 1, but must be True or False"),
-        ("cwe", {"words": "list.txt"}, "words is 'list.txt', but must be one of wordfreq, text"),
-        ("fwe", {"alpha": 0}, "alpha is 0, but must be a number above 0"),
-        ("fwe", {"alpha": float("nan")}, "alpha is nan"),
-        ("fwe", {"coded_wordlen": 1}, "coded_wordlen is 1"),
-        ("fwe", {"vocab_size": 4}, "vocab_size is 4"),
-        ("fwe", {"vocab_size": 2000, "coded_wordlen": 2}, "at most 84 with coded words of 2"),
-        ("graphwalks", {"operation": "dfs"}, "operation is 'dfs', but must be one of bfs, parents"),
-        ("graphwalks", {"depth": 0}, "depth is 0, but must be .*at least 1 and at most 10"),
-        (
-            "graphwalks",
-            {"name_length": 5},
-            "name_length is 5, but must be .*at least 6 and at most",
-        ),
-        ("graphwalks", {"reasoning": "yes"}, "reasoning is 'yes', but must be True or False"),
-        ("qa_1", {"hops": 0}, "hops is 0"),
-        ("qa_1", {"num_documents": 0}, "num_documents is 0"),
-        ("qa_2", {"num_documents": 1}, "num_documents is 1"),
-        ("qa_1", {"num_documents": 10**12}, "must be at most 24000, all that there are"),
-        ("qa_1", {"context": "no"}, "context is 'no'"),
-        ("qa_1", {"depth": 101}, "depth is 101"),
-        ("qa_2", {"depth": 50}, "None where an answer needs 2 documents"),
-        ("qa_1", {"source": 7}, "source is 7"),
-        ("qa_1", {"source": "nowhere.json"}, "a file that exists, or a hub name"),
-        ("qa_1", {"sauce": "x"}, "did you mean 'source'"),
-        ("passkey", {"num_needle_k": 2}, "num_needle_k is 2, but must be 1 where needle is"),
-        ("passkey", {"haystack": "needle"}, "haystack is 'needle', but must be 'noise' or 'essay'"),
-        ("niah_vanilla", {"type_needle_v": "uuids"}, "type_needle_v is 'uuids', but must be 'num"),
-        ("niah_vanilla", {"paraphrase": 1}, "paraphrase is 1, but must be 0 where needle is"),
-        ("niah_single_2", {"needle": "magik"}, "needle is 'magik'.*did you mean 'magic'"),
-        ("records", {"ask": "most"}, "ask is 'most'"),
-        ("records", {"skew": 0.5}, "skew is 0.5"),
-        ("records", {"num_labels": 9}, "num_labels is 9"),
-        ("records", {"num_users": 1}, "num_users is 1"),
-    ],
-)
-def test_knobs_that_cannot_work_are_named(task, knobs, said):
-    with pytest.raises(ParameterError, match=said):
-        Dataset(task, 2048, "da", "words", knobs=knobs)
+NEEDLE = "niah_single_2"
+
+# A task, what is asked of it, a knob where it is no parameter of a dataset, and what the sentence
+# must say: the parameter, its value, and what is allowed; "..." stands for anything.
+BAD: list[tuple[object, dict[str, object], str]] = [
+    ("niah_singel_2", {}, "task is 'niah_singel_2', but must be one of niah_single_1, ... (did you"
+     " mean 'niah_single_2'?)."),
+    ("NIAH_SINGLE_2", {}, "task is 'NIAH_SINGLE_2', but must be one of "),
+    (3, {}, "task is 3, but must be one of niah_single_1, niah_single_2,"),
+    (NEEDLE, {"language": "dk"}, "language is 'dk', but must be one of ...(did you mean 'da'?)."),
+    (NEEDLE, {"language": None}, "language is None, but must be one of da, de, en"),
+    (NEEDLE, {"tokenizer": "lile"}, "model is 'lile', but must be 'lille', 'smollm2'"),
+    *((NEEDLE, {name: value}, f"{name} is {value!r}, but must be a whole number, at least {least}.")
+      for name, value, least in [
+          ("length", "4096", 1), ("length", True, 1), ("length", 0, 1), ("num_samples", 0, 1),
+          ("num_samples", "40", 1), ("seed", -1, 0), ("seed", "x", 0)]),
+    (NEEDLE, {"length": 100}, "length is 100, but must be at least ... for niah_single_2: 128"
+     " tokens to generate and the fixed part of the prompt."),
+    (NEEDLE, {"format": PromptFormat(chat=True)}, "chat is True, but must be false, because the"
+     " tokenizer 'words' has no chat template."),
+    *((NEEDLE, {"knobs": knobs}, f"knobs is {knobs!r}, but must be a dictionary such as ")
+      for knobs in (None, {None: 1})),
+    ("niah_single_1", {"texts": ["Godt."]}, "texts is ['Godt.'], but must be None, because niah_sin"
+     "gle_1 reads none."),
+    (NEEDLE, {"texts": "/no/such/file.txt"}, "but must be a file or folder that exists."),
+    (NEEDLE, {"texts": []}, "texts is [], but must be at least one text."),
+    (NEEDLE, {"texts": ["Godt.", "a\x00b"]}, "text 2: control character U+0000 at character 2."),
+    (NEEDLE, {"texts": [" \n"]}, "text 1: empty."),
+    (NEEDLE, {"num_needles": 2}, "knob is 'num_needles', but must be one of haystack, ...(did you"
+     " mean 'num_needle_"),
+    (NEEDLE, {"haystack": "esay"}, "haystack is 'esay', but must be one of noise, essay, needle"
+     " (did you mean 'essay'?)."),
+    (NEEDLE, {"haystack": ["essay"]}, "haystack is ['essay'], but must be one of noise"),
+    (NEEDLE, {"type_needle_k": "word"}, "type_needle_k is 'word'...(did you mean 'words'?)"),
+    (NEEDLE, {"type_needle_v": "uuid"}, "type_needle_v is 'uuid'...(did you mean 'uuids'?)"),
+    *((NEEDLE, {"num_needle_k": count}, f"num_needle_k is {count}, but must be a whole number, at"
+       " least 1 and at most 40.") for count in (0, 41)),
+    (NEEDLE, {"num_needle_v": "4"}, "num_needle_v is '4', but must be a whole number"),
+    (NEEDLE, {"num_needle_k": 7, "num_needle_v": 6},
+     "num_needle_k * num_needle_v is 42, but must be at most 40, the number of"),
+    *((NEEDLE, {"depth": depth}, f"depth is {depth!r}, but must be a number from 0 (start) to 100")
+      for depth in (101, "50", float("nan"))),
+    (NEEDLE, {"needle": "magik"}, "needle is 'magik'...did you mean 'magic'"),
+    *((NEEDLE, {"present": share}, "present is ... from 0 to 1")
+      for share in (-0.1, 1.5, "half", True, float("nan"))),
+    (NEEDLE, {"queries_per_context": 2}, "queries_per_context is 2, but must be 1 for niah_single_"
+     "2: a second needle in the text would make another task (niah_multikey_1 has several"),
+    ("niah_single_1", {"queries_per_context": 20}, "is 20, but must be 1 for niah_single_1"),
+    ("niah_multikey_1", {"queries_per_context": 5}, "queries_per_context is 5, but must be at most "
+     "4 for niah_multikey_1: each key is asked for once, and num_needle_k sets how many there are"),
+    ("niah_multivalue", {"queries_per_context": 2}, "must be 1 for niah_multivalue: "),
+    ("niah_multiquery", {"queries_per_context": 2}, "niah_multiquery: each key is asked for once"),
+    ("niah_multikey_2", {"queries_per_context": 2, "depth": 50}, "must be 1 for niah_multikey_2: a"
+     " depth that is set"),
+    ("niah_multikey_2", {"queries_per_context": 0}, "must be a whole number, at least 1"),
+    ("niah_multikey_2", {"queries_per_context": "20"}, "queries_per_context is '20'"),
+    ("passkey", {"num_needle_k": 2}, "num_needle_k is 2, but must be 1 where needle is"),
+    ("passkey", {"haystack": "needle"}, "haystack is 'needle', but must be 'noise' or 'essay'"),
+    ("niah_vanilla", {"type_needle_v": "uuids"}, "type_needle_v is 'uuids', but must be 'num"),
+    ("niah_vanilla", {"paraphrase": 1}, "paraphrase is 1, but must be 0 where needle is"),
+    ("vt", {"haystack": "needle"}, "haystack is 'needle', but must be one of noise, essay"),
+    ("vt", {"num_chains": 0}, "num_chains is 0"),
+    ("vt", {"few_shot": "yes"}, "few_shot is 'yes', but must be True or False"),
+    ("vt", {"num_chains": 100, "num_hops": 99}, "num_chains * (num_hops + 1) is 10000"),
+    ("vt", {"num_hop": 3}, "did you mean 'num_hops'"),
+    *(("vt", {"name_length": size}, f"name_length is {size}, but ...at least 3 and at most 40")
+      for size in (2, 41)),
+    ("vt", {"num_chains": 3, "queries_per_context": 4}, "at most 3 for vt: each chain is asked"),
+    ("vt", {"queries_per_context": 2}, "must be 1 for vt: each chain is asked for once"),
+    ("cwe", {"num_cw": 0}, "num_cw is 0"),
+    ("cwe", {"freq_ucw": -1}, "freq_ucw is -1"),
+    ("cwe", {"freq_cw": 3}, "freq_cw is 3, but must be more than freq_ucw (3)"),
+    ("cwe", {"freq_ucw": 30}, "freq_cw is 30, but must be more than freq_ucw (30)"),
+    ("cwe", {"few_shot": 1}, "few_shot is 1, but must be True or False"),
+    ("cwe", {"words": "list.txt"}, "words is 'list.txt', but must be one of wordfreq, text"),
+    ("fwe", {"alpha": 0}, "alpha is 0, but must be a number above 0"),
+    ("fwe", {"alpha": float("nan")}, "alpha is nan"),
+    ("fwe", {"coded_wordlen": 1}, "coded_wordlen is 1"),
+    ("fwe", {"vocab_size": 4}, "vocab_size is 4"),
+    ("fwe", {"vocab_size": 2000, "coded_wordlen": 2}, "at most 84 with coded words of 2"),
+    ("qa_1", {"hops": 0}, "hops is 0"),
+    ("qa_1", {"num_documents": 0}, "num_documents is 0"),
+    ("qa_2", {"num_documents": 1}, "num_documents is 1"),
+    ("qa_1", {"num_documents": 10**12}, "must be at most 24000, all that there are"),
+    ("qa_1", {"context": "no"}, "context is 'no'"),
+    ("qa_1", {"depth": 101}, "depth is 101"),
+    ("qa_2", {"depth": 50}, "None where an answer needs 2 documents"),
+    ("qa_1", {"source": 7}, "source is 7"),
+    ("qa_1", {"source": "nowhere.json"}, "a file that exists, or a hub name"),
+    ("qa_1", {"sauce": "x"}, "did you mean 'source'"),
+    ("qa_1", {"queries_per_context": 20, "context": False}, "1 for qa_1: context=False leaves no"),
+    ("qa_1", {"queries_per_context": 20, "depth": 50}, "1 for qa_1: a depth that is set holds"),
+    ("qa_1", {"queries_per_context": 20, "num_documents": 3},
+     "num_documents is 3, but must be at least 20, which the questions"),
+    ("drop_2", {"operation": "summ"}, "did you mean 'sum'"),
+    ("drop_2", {"operation": "complement", "passages": 2}, "passages is 2, but must be one of 1 "),
+    ("drop_2", {"depth": 50, "distractors": False}, "depth is 50, but must be None unless"),
+    ("drop_2", {"fewshot": True}, "fewshot is True"),
+    ("drop_2", {"reasoning": "no"}, "reasoning is 'no'"),
+    ("graphwalks", {"operation": "dfs"}, "operation is 'dfs', but must be one of bfs, parents"),
+    ("graphwalks", {"depth": 0}, "depth is 0, but must be ...at least 1 and at most 10"),
+    ("graphwalks", {"name_length": 5}, "name_length is 5, but must be ...at least 6 and at most"),
+    ("graphwalks", {"reasoning": "yes"}, "reasoning is 'yes', but must be True or False"),
+    ("graphwalks", {"queries_per_context": 101, "length": 2**17}, "at most 100 for graphwalks: th"),
+    ("graphwalks", {"question_language": "en"}, "question_language is 'en', but must be None"),
+    ("records", {"ask": "most"}, "ask is 'most'"),
+    ("records", {"skew": 0.5}, "skew is 0.5"),
+    ("records", {"num_labels": 9}, "num_labels is 9"),
+    ("records", {"num_users": 1}, "num_users is 1"),
+    ("records", {"queries_per_context": 7}, "at most 6 for records: each question about"),
+    ("ladder", {"step": "harder"}, "step is 'harder', but must be one of basic, easy"),
+    ("trace", {"program": "loop"}, "program is 'loop', but must be one of"),
+    ("trace", {"num_steps": 0}, "num_steps is 0"),
+    ("trace_list", {"queries_per_context": 5}, "at most 4 for trace_list: the length"),
+    *(("mrcr", {"num_needles": count}, "num_needles is ...at least 2 and at most 16")
+      for count in (1, 17, "2", None, 2.0)),
+    ("associations", {"num_hops": 3}, "num_hops is 3"),
+    ("associations", {"num_distractors": 10}, "num_distractors is 10"),
+    ("associations", {"queries_per_context": 2}, "1 for associations: each person is asked for"),
+    ("associations", {"question_language": "en"}, "so that they share no word"),
+    ("episodic", {"haystack": "needle"}, "haystack is 'needle', but must be one of"),
+    ("episodic", {"context_budget": 256},
+     "context_budget is 256, but must be None, because in a context the parameter 'length'"),
+    ("episodic", {"context_budget": 63}, "is 63, but must be a whole number, at least 64."),
+    ("episodic", {"facts": 0}, "is 0, but must be a whole number, at least 1 and at most 100000."),
+    ("episodic", {"reward_share": 1.5}, "reward_share is 1.5, but must be a number from 0 to 1."),
+    ("episodic", {"pin_share": float("nan")}, "pin_share is nan, but must be a number from 0 to 1"),
+    ("episodic", {"conversation": 1}, "conversation is 1, but must be True or False."),
+    ("episodic", {"corrections": 1}, "is 1, but must be 0, for only what is said in a conv"),
+    ("episodic", {"sessions": 3, "facts": 2}, "is 3, but must be at most the number of facts (2)"),
+    ("episodic", {"sessions": 2, "conversation": True}, "sessions is 2, but must be 1, for a con"),
+    ("episodic", {"unanswerable": 0.1, "conversation": True}, "is 0.1, but must be 0, for a"),
+    ("episodic", {"unanswerable": 0.1, "facts": 1}, "is 0.1, but must be 0, for only one"),
+    ("semantic", {"hops": 3}, "knob is 'hops'"),
+    ("semantic", {"hop_depth": 5}, "hop_depth"),
+    ("semantic", {"distractors": -1}, "distractors"),
+    ("semantic", {"contradictions": "dates"}, "contradictions ...did you mean 'date'"),
+    ("semantic", {"facts": 5}, "facts is 5, but must be at least 6 for"),
+    ("semantic", {"facts": 6, "contradictions": "date"}, "facts is 6, but must be at least 7 for"),
+    ("semantic", {"queries_per_context": 2}, "queries_per_context is 2, but must be 1 for"),
+    ("spatial", {"grid_size": 2}, "grid_size is 2, but must be a whole number"),
+    ("spatial", {"obstacle_density": 0.5}, "is 0.5, but must be a number from 0 to 0.4"),
+    ("spatial", {"obstacle_density": float("nan")}, "obstacle_density"),
+    ("spatial", {"queries_per_context": 13}, "queries_per_context is 13, but must be at most 12 for"
+     " spatial: an episode has no more"),
+    ("spatial", {"haystack": "noise", "texts": ["En tekst."]}, "texts is "),
+]  # fmt: skip
+
+# To refuse, packs and sources may be read; a look at every combination takes millions.
+MOST_CALLS = 200_000
+
+
+@pytest.mark.parametrize(("task", "given", "said"), BAD, ids=lambda value: str(value)[:50])
+def test_what_cannot_work_is_one_sentence(task, given, said):
+    own = {item.name for item in fields(Dataset)}
+    options = {name: value for name, value in given.items() if name in own}
+    knobs = {name: value for name, value in given.items() if name not in own}
+    options = {"length": 4096, "tokenizer": "words", "knobs": knobs, **options}
+    with counted() as work, pytest.raises(RulerError) as caught:
+        _ = Dataset(task, **options)[0]
+    # Documents have to be counted first.
+    assert work.calls < MOST_CALLS or said.startswith("num_documents")
+    message = str(caught.value)
+    assert re.search(".*".join(map(re.escape, said.split("..."))), message)
+    assert message.endswith(".")
+    assert "\n" not in message
+    # The names of all tasks are a long list, and whoever mistyped one wants to read it.
+    assert len(message) < (1200 if message.startswith("task") else 450)

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from conftest import make_tokenizer
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
 from rulerlib.models.reference import answer
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import TASKS
@@ -231,10 +230,3 @@ def test_kinds_of_mistakes(language, words):
     assert mistake(sample, "It is " + right[0]) == "no final line"
     assert mistake(sample, f"[{right[0]}, ", cut_off=True) == "cut off"
     assert mistake(sample, "") == "empty"
-
-
-def test_a_graph_has_at_most_a_hundred_questions():
-    with pytest.raises(ParameterError, match="at most 100 for graphwalks: the nodes drawn are"):
-        Dataset("graphwalks", 2**17, "da", "words", queries_per_context=101)
-    with pytest.raises(ParameterError, match="question_language is 'en', but must be None"):
-        Dataset("graphwalks", 4096, "da", "words", question_language="en")

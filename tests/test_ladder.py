@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from conftest import make_tokenizer
 from rulerlib import tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
 from rulerlib.models.reference import answer
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample
@@ -186,8 +185,6 @@ def test_a_chat_model_is_asked_in_a_turn_after_the_context(family, task):
 def test_the_default_is_the_hardest_step_of_keys(words):
     rows = [TASKS[name] for name in ("ladder", "ladder_keys_hard")]
     assert rows[0].knobs == rows[1].knobs
-    with pytest.raises(ParameterError, match="step is 'harder', but must be one of basic, easy"):
-        Dataset("ladder", 4096, "da", words, knobs={"step": "harder"})
 
 
 def original(pred: str, references: list[str], rule: str) -> float:

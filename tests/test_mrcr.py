@@ -293,9 +293,3 @@ def test_a_window_shows_the_last_texts_alone():
     assert 0 < sum(values["exact"] for values in right) < 12
     # The prefix stands in the question, which it never forgets.
     assert all(values["match_ratio"] > 0 for values in right)
-
-
-@pytest.mark.parametrize("count", [1, 17, "2", None, 2.0])
-def test_bad_knobs_are_named(count):
-    with pytest.raises(ParameterError, match=r"num_needles is .*at least 2 and at most 16"):
-        Dataset("mrcr", 4096, "da", "words", knobs={"num_needles": count})

@@ -205,19 +205,6 @@ def test_questions_of_a_file_may_share_a_document(tmp_path, words):
 THINGS = ("lake", "mill", "church", "bridge")
 
 
-@pytest.mark.parametrize(
-    ("knobs", "said"),
-    [
-        ({"context": False}, "must be 1 for qa_1: context=False leaves no context to share"),
-        ({"depth": 50}, "must be 1 for qa_1: a depth that is set holds for one document alone"),
-        ({"num_documents": 3}, "num_documents is 3, but must be at least 20, which the questions"),
-    ],
-)
-def test_questions_that_cannot_share_are_one_sentence(knobs, said, words):
-    with pytest.raises(ParameterError, match=said):
-        Dataset("qa_1", 8192, "en", words, knobs=knobs, queries_per_context=20)[0]
-
-
 @pytest.mark.parametrize("count", [2, 5, 12])
 @pytest.mark.parametrize("task", TASKS)
 def test_the_number_of_documents_can_be_chosen(task, count, words):

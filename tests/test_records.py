@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from conftest import ROOT, make_tokenizer
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
 from rulerlib.models.reference import answer
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import TASKS
@@ -228,8 +227,3 @@ def test_mistakes_have_names(said, right, error):
     assert error not in ("other", "empty") or (
         TASKS["records"].family.explain(prediction, True) == "cut off"
     )
-
-
-def test_each_question_about_a_context_is_asked_once():
-    with pytest.raises(ParameterError, match="at most 6 for records: each question about"):
-        Dataset("records", 4096, "da", "words", queries_per_context=7)

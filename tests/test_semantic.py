@@ -165,18 +165,3 @@ def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
     bare = languages.Language("en", "English", "", (), {}, english.folder)
     with pytest.raises(DataError, match=r"semantic\.toml"):
         Semantic(Knobs(), bare, "x")
-
-
-@pytest.mark.parametrize(
-    ("knobs", "named"),
-    [
-        ({"hop_depth": 5}, "hop_depth"),
-        ({"distractors": -1}, "distractors"),
-        ({"contradictions": "dates"}, "contradictions .*did you mean 'date'"),
-        ({"facts": 5}, "facts is 5, but must be at least 6 for"),
-        ({"facts": 6, "contradictions": "date"}, "facts is 6, but must be at least 7 for"),
-    ],
-)
-def test_impossible_knobs(knobs: dict, named: str) -> None:
-    with pytest.raises(ParameterError, match=named):
-        Knobs(**knobs)

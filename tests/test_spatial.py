@@ -152,16 +152,3 @@ def test_places_have_names_of_their_own(code: str) -> None:
     assert len(set(all_places(pack))) == len(short) * (1 + len(pack["words"]["adjectives"])) >= 208
     for episode in episodes(code, 3, **GRIDS[-1]):
         assert set(observed(episode.facts, languages.load(code))) <= set(all_places(pack))
-
-
-@pytest.mark.parametrize(
-    ("knobs", "named"),
-    [
-        ({"grid_size": 2}, "grid_size"),
-        ({"obstacle_density": 0.5}, "obstacle_density is 0.5, but must be a number from 0 to 0.4"),
-        ({"obstacle_density": math.nan}, "obstacle_density"),
-    ],
-)
-def test_impossible_knobs(knobs: dict, named: str) -> None:
-    with pytest.raises(ParameterError, match=named):
-        Knobs(**knobs)

@@ -251,26 +251,6 @@ def test_a_dataset_cites_its_wording():
     assert made("spatial", other).metadata["source"] != made("spatial", pack).metadata["source"]
 
 
-@pytest.mark.parametrize(
-    ("task", "options", "sentence"),
-    [
-        ("episodic", {"knobs": {"haystack": "needle"}}, "haystack is 'needle', but must be one of"),
-        ("episodic", {"knobs": {"context_budget": 256}},
-         "context_budget is 256, but must be None, because in a context the parameter 'length'"),
-        ("episodic", {"knobs": {"facts": 0}}, "facts is 0, but must be a whole number"),
-        ("spatial", {"knobs": {"grid_size": 2}}, "grid_size is 2, but must be a whole number"),
-        ("semantic", {"knobs": {"hops": 3}}, "the knob is 'hops'|knob is 'hops'"),
-        ("spatial", {"queries_per_context": 13},
-         "queries_per_context is 13, but must be at most 12 for spatial: an episode has no more"),
-        ("semantic", {"queries_per_context": 2}, "queries_per_context is 2, but must be 1 for"),
-        ("spatial", {"knobs": {"haystack": "noise"}, "texts": ["En tekst."]}, "texts is "),
-    ],
-)  # fmt: skip
-def test_impossible_parameters(task, options, sentence):
-    with pytest.raises(ParameterError, match=sentence):
-        made(task, **options)
-
-
 def test_there_are_no_more_episodes_than_towns():
     data = made("spatial", count=10**6, queries_per_context=2)
     limit = data.maker.episodes.limit

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from conftest import make_tokenizer
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
 
 LANGUAGES = ("da", "en")
@@ -184,13 +183,6 @@ def test_each_chain_of_a_context_is_asked_for(kind, knobs, language):
             ):
                 at = sample.input.index(f"VAR {name} =")
                 assert position == token_at(tokenizer, sample.input, at)
-
-
-def test_more_questions_than_chains_are_refused(words):
-    with pytest.raises(ParameterError, match="at most 3 for vt: each chain is asked for once, and"):
-        Dataset("vt", 4096, "da", words, knobs={"num_chains": 3}, queries_per_context=4)
-    with pytest.raises(ParameterError, match="must be 1 for vt: each chain is asked for once"):
-        Dataset("vt", 4096, "da", words, queries_per_context=2)
 
 
 def test_names_that_stand_in_the_text_are_not_drawn(words):

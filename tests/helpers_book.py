@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import browser
-
-ROOT = Path(__file__).resolve().parents[1]
+from conftest import ROOT
 
 # Milliseconds: on a busy machine much takes minutes that takes a second elsewhere.
 PATIENCE = 300_000

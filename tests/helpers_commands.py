@@ -26,7 +26,6 @@ from rulerlib.runs import Run
 nbformat = pytest.importorskip("nbformat")
 engines = pytest.importorskip("papermill.engines")
 
-ROOT = Path(__file__).resolve().parents[1]
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CALL = re.compile(r"(\w+)\.from_notebook\(globals\(\)(?:, family=\"(\w+)\")?\)")

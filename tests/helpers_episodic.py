@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
-from pathlib import Path
 from typing import Any
 
-from rulerlib import languages
+from helpers_semantic import wording
+
 from rulerlib.tasks.episodes import Episode, Probe
 from rulerlib.tasks.episodic_events import KINDS, NAMED
 
-HERE = Path(languages.__file__).parent
+wording = functools.partial(wording, name="episodic")
 NAME, VALUE = r"[A-ZÆØÅÄÖ][a-zæøåäö]+", r"[\w:. ]+?"
 DAY = {"da": r"\d{1,2}\. [a-z]+", "en": r"\d{1,2} [A-Z][a-z]+", "sv": r"\d{1,2} [a-z]+"}
 THING = {"en": r"an? \w+", "sv": r"ett? \w+|en \w+"}
@@ -25,11 +24,6 @@ TURNS = {
     "aside": ("aside",), "correct": ("correct_next", "correct"), "first": ("first_next", "first"),
     "last": ("last_next", "last"), "say": ("say_aside", "say"), "ask": ("ask",),
 }  # fmt: skip
-
-
-@functools.cache
-def wording(code: str) -> dict[str, Any]:
-    return tomllib.loads((HERE / code / "episodic.toml").read_text(encoding="utf-8"))
 
 
 @functools.cache

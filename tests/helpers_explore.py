@@ -60,13 +60,6 @@ def exploring(runs, out, step, counted_steps):
     site.write(runs, out)
 
 
-def tree(folder):
-    """What a folder holds: the bytes of each file by its path; None where there is none."""
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    made = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-    return made if folder.exists() else None
-
-
 def arguments_of(line):
     """The arguments of `Dataset` in a command for copying, which has to be one command."""
     words = shlex.split(line)

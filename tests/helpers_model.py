@@ -301,11 +301,11 @@ def bare_environment(home: Path, **more: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-def papermill(
+def run_niah(
     home: Path, cwd: Path, *arguments: str, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """``papermill notebooks/niah.ipynb <arguments>``, as a user without an activated venv."""
+    """``rulerlib run niah``, which is papermill's, as a user without an activated venv."""
     return subprocess.run(
-        [sys.executable, "-m", "papermill", str(ROOT / "notebooks" / "niah.ipynb"), *arguments],
+        [sys.executable, "-m", "rulerlib", "run", "niah", *arguments],
         cwd=cwd, env=bare_environment(home, **more), capture_output=True, text=True, timeout=540,
     )  # fmt: skip

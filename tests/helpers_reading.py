@@ -1,22 +1,10 @@
-"""Answers and golds drawn at random, and what lm-eval makes of them.
-
-``python tests/helpers_reading.py`` writes `PAIRS` anew: pairs with the scores of lm-eval, for
-machines that do not have it. It needs numpy and scipy, and of lm_eval the files alone
-(``pip install --no-deps lm_eval``).
-"""
+"""Answers and golds drawn at random, and what lm-eval makes of them."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import random
-from importlib import metadata
 from pathlib import Path
-
-PAIRS = Path(__file__).with_name("reading_pairs.jsonl")
-
-# How many pairs that file holds.
-KEPT = 400
 
 WORDS = [
     "the", "a", "An", "The", "Denver", "Broncos", "Oakland", "Raiders", "yards", "yard", "points",
@@ -96,18 +84,3 @@ def lm_eval_drop():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def _write() -> None:
-    drop = lm_eval_drop()
-    lines = [{"lm_eval": metadata.version("lm_eval")}]
-    for pred, golds in draw(KEPT, seed=20):
-        theirs = drop.process_results({"answers": golds}, [pred])
-        scores = {"em": theirs["em"], "f1": float(theirs["f1"])}
-        lines.append({"pred": pred, "golds": golds, **scores})
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    PAIRS.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    _write()

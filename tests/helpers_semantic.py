@@ -19,7 +19,9 @@ from rulerlib.tasks.episodes import Episode
 HERE = Path(languages.__file__).parent
 
 
+@functools.cache
 def wording(code: str, name: str = "semantic") -> dict:
+    """Return a section of a pack, as its file has it."""
     return tomllib.loads((HERE / code / f"{name}.toml").read_text(encoding="utf-8"))
 
 

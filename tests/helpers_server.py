@@ -38,6 +38,16 @@ PASSING = (
     "aborted",
 )  # fmt: skip
 
+# Of those that are a status, what is said with it.
+ERRORS = {
+    "500": (500, "out of order"), "503": (503, "out of order"),
+    "400": (400, "temperature is not supported"), "403": (403, "not in your country"),
+    "400 long": (400, "This model's maximum context length is 4096 tokens, you asked for more.",
+                 "context_length_exceeded"),
+    "404 model": (404, "The model `parrot` does not exist.", "model_not_found"),
+    "429 quota": (429, "You exceeded your current quota", "insufficient_quota"),
+}  # fmt: skip
+
 
 def said(prompt: str) -> str:
     """The answer to a prompt."""
@@ -160,63 +170,44 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self.served.answer(prompt, chat)
         if callable(fault):
             return fault(self, answer)
-        whole = json.dumps(answer).encode()
-        choice = answer["choices"][0]
-        if fault is None:
-            self.send(200, answer)
-        elif fault == "429":
-            self._error(429, "slow down", "rate_limit", {"Retry-After": self.served.retry_after})
-        elif fault == "429 date":
+        whole, choice = json.dumps(answer).encode(), answer["choices"][0]
+        other = {
+            None: answer,
+            "empty choices": {**answer, "choices": []},
+            "no choices": {"object": "text_completion"},
+            "null text": {"choices": [{"text": None, "message": None}]},
+            "error in 200": {"error": {"message": "upstream is gone", "code": 502}},
+            "aborted": {**answer, "choices": [{**choice, "finish_reason": "abort"}]},
+        }
+        if fault in other:
+            self.send(200, other[fault])
+        elif fault in ERRORS:
+            self._error(*ERRORS[fault])
+        elif fault in ("429", "429 date"):
             now = email.utils.formatdate(usegmt=True)
-            self._error(429, "slow down", "rate_limit", {"Retry-After": now})
+            wait = {"Retry-After": now if fault == "429 date" else self.served.retry_after}
+            self._error(429, "slow down", "rate_limit", wait)
         elif fault == "502 html":
             self.raw(502, b"<html><h1>Bad Gateway</h1></html>", "text/html")
-        elif fault in ("500", "503"):
-            self._error(int(fault), "out of order")
-        elif fault == "drop":
-            self.close_connection = True
-        elif fault == "drop half":
-            self.raw(200, whole[: len(whole) // 2], length=len(whole))
-            self.close_connection = True
-        elif fault == "reset":
-            linger = struct.pack("ii", 1, 0)
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            self.close_connection = True
-            self.connection.close()
-        elif fault == "hang":
-            time.sleep(self.served.hang)
-            self.close_connection = True
-        elif fault == "malformed":
-            self.raw(200, b'{"choices": [{"text": nope')
-        elif fault == "half json":
-            self.raw(200, whole[: len(whole) // 2])
-        elif fault == "empty choices":
-            self.send(200, {**answer, "choices": []})
-        elif fault == "no choices":
-            self.send(200, {"object": "text_completion"})
-        elif fault == "null text":
-            self.send(200, {"choices": [{"text": None, "message": None}]})
-        elif fault == "error in 200":
-            self.send(200, {"error": {"message": "upstream is gone", "code": 502}})
-        elif fault == "aborted":
-            self.send(200, {**answer, "choices": [{**choice, "finish_reason": "abort"}]})
-        elif fault == "404 model":
-            self._error(404, "The model `parrot` does not exist.", "model_not_found")
         elif fault == "404 route":
             self.send(404, {"detail": "Not Found"})
-        elif fault == "400 long":
-            about = "This model's maximum context length is 4096 tokens, you asked for more."
-            self._error(400, about, "context_length_exceeded")
-        elif fault == "400":
-            self._error(400, "temperature is not supported")
-        elif fault == "403":
-            self._error(403, "not in your country")
-        elif fault == "429 quota":
-            self._error(429, "You exceeded your current quota", "insufficient_quota")
         elif fault == "302":
             self.raw(302, b"", headers={"Location": "http://127.0.0.1:1/v1"})
+        elif fault in ("malformed", "half json"):
+            half = whole[: len(whole) // 2]
+            self.raw(200, half if fault == "half json" else b'{"choices": [{"text": nope')
         else:
-            raise AssertionError(fault)
+            self.close_connection = True
+            if fault == "drop half":
+                self.raw(200, whole[: len(whole) // 2], length=len(whole))
+            elif fault == "reset":
+                linger = struct.pack("ii", 1, 0)
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                self.connection.close()
+            elif fault == "hang":
+                time.sleep(self.served.hang)
+            elif fault != "drop":
+                raise AssertionError(fault)
 
     def _error(
         self, status: int, message: str, code: str = "", headers: dict[str, str] | None = None

@@ -10,20 +10,15 @@ import functools
 import itertools
 import math
 import re
-import tomllib
-from pathlib import Path
 
-from rulerlib import languages
+from helpers_semantic import wording
+
 from rulerlib.tasks.episodes import Episode, Probe
 
-HERE = Path(languages.__file__).parent
+wording = functools.partial(wording, name="spatial")
 Graph = dict[str, dict[str, tuple[int, int]]]
 
 MOVES = {"north": (0, 1), "east": (1, 0), "south": (0, -1), "west": (-1, 0)}
-
-
-def wording(code: str) -> dict:
-    return tomllib.loads((HERE / code / "spatial.toml").read_text(encoding="utf-8"))
 
 
 class Reader:

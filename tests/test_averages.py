@@ -185,13 +185,6 @@ def test_one_row_for_each_model():
     assert back["unbroken"].tolist() == ["4K"]
 
 
-def test_a_length_that_lacks_a_task_has_no_average():
-    both = [*run([1, 1, 1, 1], "a"), *run([0, 1], "a", lengths=LENGTHS[2:], tasks=["cwe"])]
-    assert analysis.summary(analysis.scores(both))["lengths"].tolist() == [2]
-    by_length = analysis.by_length(analysis.scores(both)).dropna(subset="average")
-    assert by_length["length"].tolist() == [*LENGTHS[2:]]
-
-
 def table(rights, model="m"):
     """Scores of answers to tasks at lengths, each with its number of right ones out of ten."""
     return analysis.scores(

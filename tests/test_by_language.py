@@ -1,7 +1,6 @@
 """What OneRULER published by language, read again with the standard library."""
 
 import csv
-from pathlib import Path
 
 import pytest
 
@@ -10,10 +9,10 @@ pytest.importorskip("matplotlib")
 
 from book import by_language  # noqa: E402
 from book.tables import Tables  # noqa: E402
+from conftest import ROOT  # noqa: E402
 from rulerlib.errors import DataError, ParameterError  # noqa: E402
 from rulerlib.submit.folder import read  # noqa: E402
 
-ROOT = Path(__file__).parents[1]
 FILE = ROOT / "book" / "data" / "published_oneruler.csv"
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-import tomllib
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
+from helpers_semantic import HERE, wording
 
 from rulerlib import languages
 from rulerlib.errors import ParameterError
@@ -23,17 +22,11 @@ from rulerlib.sources.chronicle_questions import OPERATIONS
 from rulerlib.sources.chronicle_reader import reader
 from rulerlib.sources.source import ReadingQuestion
 
-HERE = Path(languages.__file__).parent
 CODES = sorted(path.parent.name for path in HERE.glob("*/chronicle.toml"))
 
 each_code_and_number = pytest.mark.parametrize(
     ("code", "passages"), [("da", 1), ("en", 1), ("en", 2), ("da", 3)]
 )
-
-
-@functools.cache
-def wording(code: str, name: str = "chronicle") -> dict:
-    return tomllib.loads((HERE / code / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 @functools.cache
@@ -48,7 +41,9 @@ def questions(code: str, passages: int) -> tuple[ReadingQuestion, ...]:
 
 def number_in(text: str, code: str) -> Decimal:
     """Return what digits or a word of a language stand for."""
-    words = {word: place for place, word in enumerate(wording(code)["writing"]["words"])}
+    words = {
+        word: place for place, word in enumerate(wording(code, "chronicle")["writing"]["words"])
+    }
     form = wording(code, "encyclopedia")["format"]
     digits = text.replace(form["thousands"], "").replace(form["decimal"], ".")
     return Decimal(words.get(text, digits))

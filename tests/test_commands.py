@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import nbformat
 import pytest
 from helpers_model import ROOT
 
@@ -86,17 +84,6 @@ def test_a_command_whose_packages_are_missing_says_which_extra_brings_them(monke
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert main(["compare", "a", "b"]) == 2
     assert "'pandas': pip install 'rulerlib[notebook]'\n" in capsys.readouterr().err
-
-
-def test_run_executes_a_notebook_of_the_project(tmp_path, monkeypatch):
-    """With papermill's own options, into `runs` where nothing else is said."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RULERLIB_HOME", str(tmp_path))
-    asked = "-p model r -p engine reference -p length 1000 -p num_lengths 1 -p tasks niah_single_2"
-    asked = f"{asked} -p language en -p num_samples 2 -y {{study:\\ []}} --log-level ERROR"
-    assert main(["run", "niah", *shlex.split(asked)]) == 0
-    assert "100 %" in str(nbformat.read(tmp_path / "runs/niah.ipynb", as_version=4).cells)
-    assert (tmp_path / "runs/r+engine=reference/en/1000/pred/niah_single_2.jsonl").exists()
 
 
 @pytest.mark.parametrize(

@@ -15,20 +15,19 @@ import subprocess
 import sys
 import warnings
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 from helpers_fuzz import damaged, outcome
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conftest import ROOT
 from rulerlib import tasks
 from rulerlib.conformance import check, faults, layouts
 from rulerlib.conformance.__main__ import main
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
 
-ROOT = Path(__file__).resolve().parents[1]
 LENGTH = 1024
 LAYOUTS = (layouts.NVIDIA, layouts.OWN, layouts.LM_EVAL)
 ROOM = {"niah": 128, "vt": 30, "cwe": 120, "fwe": 50, "qa": 32}

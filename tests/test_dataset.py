@@ -19,7 +19,7 @@ from conftest import ROOT, python
 from rulerlib import dataset as dataset_module
 from rulerlib import languages
 from rulerlib.dataset import PROBES, Dataset
-from rulerlib.errors import ParameterError, RunMismatchError
+from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
 from rulerlib.store.questions import METADATA, write
 from rulerlib.tasks import names
@@ -64,19 +64,9 @@ def test_a_sample_of_a_shared_context_depends_on_its_index_alone():
     assert list(shared(num_samples=7)) == straight[:7]
 
 
-def test_metadata_says_how_many_share_where_they_do(tmp_path):
+def test_metadata_says_how_many_share_where_they_do():
     assert "queries_per_context" not in made().metadata, "a folder of before stays what it is"
     assert shared().metadata["queries_per_context"] == 5
-    write(shared(), tmp_path)
-    assert json.loads((tmp_path / METADATA).read_text("utf-8"))["queries_per_context"] == 5
-    for queries in (1, 4):
-        with pytest.raises(RunMismatchError) as caught:
-            write(shared(queries), tmp_path)
-        said = f"queries_per_context = 5, and now queries_per_context = {queries} is asked for"
-        assert said in str(caught.value)
-    write(shared(1), tmp_path / "single")
-    with pytest.raises(RunMismatchError, match=r"queries_per_context = 1, and now .* = 2 is"):
-        write(shared(2), tmp_path / "single")
 
 
 def test_a_language_that_asks_before_the_context_cannot_share(tmp_path):
@@ -118,10 +108,6 @@ def test_a_few_trial_drafts_tell_as_much_as_all(kind, language, request, monkeyp
     assert [told(name) for name in kinds] == few
 
 
-def listing(folder) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 def test_metadata_says_all_that_decides(tmp_path):
     write(made(knobs={"num_needle_k": 3}), tmp_path)
     stated = json.loads((tmp_path / METADATA).read_text(encoding="utf-8"))
@@ -130,7 +116,9 @@ def test_metadata_says_all_that_decides(tmp_path):
     assert (stated["language"], stated["length"], stated["seed"]) == ("da", 700, 42)
     assert (stated["tokenizer"], stated["chat"], stated["texts"]) == ("words", False, None)
     assert stated["rulerlib"] == rulerlib.__version__
-    assert str(tmp_path) not in json.dumps(stated)
+    # Nor is any path of a machine in a dataset.
+    whole = "".join(path.read_text("utf-8") for path in tmp_path.iterdir())
+    assert not re.search(rf"{re.escape(str(ROOT))}|/home/|/tmp/|[A-Z]:\\", whole)
 
 
 def test_metadata_cites_the_user_s_texts_by_hash(tmp_path):
@@ -252,10 +240,3 @@ def test_the_examples_in_the_documentation_are_true(name, monkeypatch, tmp_path)
         pytest.skip(f"needs {error.name}")
     monkeypatch.chdir(tmp_path)
     assert doctest.testmod(module).failed == 0
-
-
-def test_no_path_of_any_machine_is_in_a_dataset(tmp_path):
-    write(made(), tmp_path / "run")
-    whole = "".join(text.decode() for text in listing(tmp_path / "run").values())
-    assert not re.search(rf"{re.escape(str(ROOT))}|/home/|/tmp/|[A-Z]:\\", whole)
-    shutil.rmtree(tmp_path / "run")

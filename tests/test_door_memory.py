@@ -21,10 +21,10 @@ import pytest
 pytest.importorskip("yaml")
 pytest.importorskip("pandas")
 
-from helpers_memory import Student, kept, matrix, metrics, rows, taught
+from helpers_memory import kept, matrix, metrics, rows, taught
 
 from conftest import ROOT
-from rulerlib import models, packages
+from rulerlib import packages
 from rulerlib.analysis import memory_page
 from rulerlib.errors import ParameterError, RunMismatchError
 from rulerlib.memory import presets, teaching, work
@@ -37,14 +37,6 @@ system: {system}
 settings: {settings}
 system_prompt: "Answer with the exact shortest span from the prompt. No explanations."
 """
-
-
-@pytest.fixture
-def student(tmp_path, monkeypatch):
-    """A reader of what stands in its prompt takes the place of every model."""
-    made = Student(tmp_path)
-    monkeypatch.setattr(models, "load", lambda *_, **__: made)
-    return made
 
 
 def preset(folder: Path, system: str = MEMORY, settings: str = "{k: 5}") -> str:
@@ -83,6 +75,17 @@ def test_the_example_is_short_and_remembers(student, tmp_path):
     assert sum(len(file.read_text("utf-8").splitlines()) for file in files) == told["facts"] == 120
 
 
+def bench(folder: Path, *words: str, **more: str) -> str:
+    """What the command prints, in a process of its own and in a folder."""
+    paths = {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, *sys.path)))}
+    done = subprocess.run(
+        [sys.executable, "-m", "rulerlib.memory.bench", *words], cwd=folder, timeout=120,
+        env={**os.environ, **paths, **more}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def test_it_works_in_every_process(tmp_path):
     """The command itself, in the folder of the files, with an engine from outside too."""
     for name in ("memory.py", "engine.py"):
@@ -94,15 +97,9 @@ def test_it_works_in_every_process(tmp_path):
     words = ["--suites", "spatial", "--presets", path.name, "--sizes", "2", "--seeds", "7",
              "--model", "last", "--engine", "my_engine:Engine", "--engine-option",
              "tokenizer=words", "--root", "runs", "--length", "900"]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *sys.path)))}
     before = None
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-m", "rulerlib.memory.bench", *words],
-            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.splitlines()[1].startswith("mine-")
+        assert bench(tmp_path, *words).splitlines()[1].startswith("mine-")
         # The second time all is there.
         assert before in (None, kept(tmp_path / "runs"))
         before = kept(tmp_path / "runs")
@@ -261,19 +258,13 @@ def test_a_memory_is_named_on_the_command_line(tmp_path):
     words = ["run", "--system", "my_memory:Memory", "--suites", "semantic", "--sizes", "3",
              "--seeds", "7", "--language", "en", "--model", "reference", "--engine", "reference",
              "--engine-option", "tokenizer=lille", "--set", "k=3"]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *sys.path)))}
-    environment["PYTHONSAFEPATH"] = "1"  # as an installed command has it
-    done = subprocess.run(
-        [sys.executable, "-m", "rulerlib.memory.bench", *words],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    presets_told = [line.split()[0] for line in done.stdout.splitlines()[1:5]]
+    printed = bench(tmp_path, *words, PYTHONSAFEPATH="1")  # as an installed command has it
+    presets_told = [line.split()[0] for line in printed.splitlines()[1:5]]
     assert [name.partition("-")[0] for name in presets_told] == [
         "span_short", "rag", "oracle", "my_memory",
     ]  # fmt: skip
     report = tmp_path / "runs" / "memory" / "report.html"
-    assert done.stdout.endswith("report.html\n")
+    assert printed.endswith("report.html\n")
     links = re.findall("href='([^']+)'", report.read_text("utf-8"))
     assert len(links) == 2 * 4
     assert all((report.parent / urllib.parse.unquote(link)).is_file() for link in links)

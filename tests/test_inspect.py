@@ -42,22 +42,6 @@ there = importlib.util.find_spec("inspect_ai")
 pytestmark = pytest.mark.skipif(not there, reason="needs the extra 'inspect'")
 
 
-def inspect_eval(
-    folder: Path, *words: str, cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run ``inspect eval`` in a folder, which then holds its log; nothing reaches a network."""
-    env = {
-        **os.environ,
-        "INSPECT_LOG_DIR": str(folder / "logs"),
-        "HF_HUB_OFFLINE": "1",
-        "COLUMNS": "500",
-    }
-    command = [str(Path(sys.executable).with_name("inspect")), "eval", *words, "--display", "plain"]
-    return subprocess.run(
-        command, cwd=cwd or folder, env=env, capture_output=True, text=True, timeout=300
-    )
-
-
 def evaluated(folder: Path, run: Run, named: str, **parameters: Any):
     """Evaluate a task with the answers of a run to the same questions, and return its log."""
     import inspect_ai
@@ -230,8 +214,13 @@ def test_files_whose_knobs_decide_how_they_are_judged_are_refused(tmp_path):
 
 
 def test_a_mistake_is_one_sentence_of_ours(tmp_path):
-    words = ["rulerlib/niah", "-T", "lenght=512", "-T", "tokenizer=words"]
-    done = inspect_eval(tmp_path, *words, "--model", "mockllm/model", cwd=ROOT)
+    """Of the command itself; nothing reaches a network."""
+    logs = {"INSPECT_LOG_DIR": str(tmp_path), "HF_HUB_OFFLINE": "1", "COLUMNS": "500"}
+    words = ["rulerlib/niah", "-T", "lenght=512", "-T", "tokenizer=words", "--display", "plain"]
+    done = subprocess.run(
+        [Path(sys.executable).with_name("inspect"), "eval", *words, "--model", "mockllm/model"],
+        cwd=ROOT, env={**os.environ, **logs}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
     assert done.returncode != 0
     sentence = r"the parameter name is 'lenght', but must be one of .*did you mean 'length'\?\)\."
     assert re.fullmatch(sentence, " ".join((done.stdout + done.stderr).split()))
@@ -332,6 +321,11 @@ def test_the_answer_prefix_begins_the_answer_where_a_provider_goes_on_with_it():
         assert [turn["role"] for turn in record["input"]] == roles
         whole = "".join(turn["content"] for turn in record["input"])
         assert whole.replace(" ", "") == (sample.input + sample.answer_prefix).replace(" ", "")
+    # A dialogue is asked in turns, but where the template is ours.
+    for provider, turned in (("openai", True), ("hf", False)):
+        asked = {"task": "mrcr", "tokenizer": "lille", "length": 2048, "num_samples": 1}
+        (record,) = pose("mrcr", provider, "lille", **asked).records
+        assert (len(record["input"]) > 9) is turned
     # A model that thinks does so before the answer prefix, and has room of its own for it.
     (record,) = pose("niah", "vllm", **chosen, thinking_tokens=99).records
     assert [turn["role"] for turn in record["input"]] == ["user"]

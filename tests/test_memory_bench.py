@@ -38,14 +38,6 @@ from rulerlib.samples import Sample, read
 STORES = ["rag", "memory/hei_nw", "memory/sgc_rss", "memory/smpd"]
 
 
-@pytest.fixture
-def student(tmp_path, monkeypatch):
-    """A reader of what stands in its prompt takes the place of every model."""
-    made = Student(tmp_path)
-    monkeypatch.setattr(models, "load", lambda *_, **__: made)
-    return made
-
-
 def test_a_setting_goes_to_those_that_have_it():
     works = matrix("r", preset_names=["rag", "memory/hei_nw", "core"], changes={"gate": False})
     assert [job.preset.changes for job in works] == [{}, {"gate": False}, {}]

@@ -5,7 +5,6 @@ How well a fact fits a cue is reckoned again here, slowly and without tables.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -19,37 +18,8 @@ from rulerlib import languages
 from rulerlib.memory.episodic_index import EpisodicIndex, Settings, _Novelty, activity, winners
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import Text
-from rulerlib.tasks.episodes import Episode
 
 CODES = ("da", "en")
-
-
-@functools.cache
-def episodes(suite: str, code: str, size: int = 12, profile: str = "default") -> list[Episode]:
-    made = Recipe(suite, size, seed=3, language=code, profile=profile)
-    return [item.episode for item in made]
-
-
-def texts_of(episode: Episode, surprise: float | None = None) -> list[Text]:
-    return [Text.of(fact, surprise) for fact in episode.facts]
-
-
-@pytest.fixture
-def make(tmp_path):
-    """Makes systems in folders of their own."""
-    made: list[EpisodicIndex] = []
-
-    def system(code: str = "en", taught: list[Episode] | None = None, **changes: Any):
-        folder = tmp_path / str(len(made))
-        folder.mkdir()
-        made.append(EpisodicIndex(folder, Settings(**changes), languages.load(code)))
-        for each in taught or ():
-            made[-1].teach(each.id, texts_of(each))
-        return made[-1]
-
-    yield system
-    for each in made:
-        each.close()
 
 
 def kept(system: EpisodicIndex, episode: str) -> list[int]:
@@ -57,9 +27,9 @@ def kept(system: EpisodicIndex, episode: str) -> list[int]:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_marked_facts_pass_and_others_are_kept_nowhere(make, code: str) -> None:
-    taught = episodes("episodic", code)
-    system = make(code, taught)
+def test_marked_facts_pass_and_others_are_kept_nowhere(memory_of, code: str) -> None:
+    taught = [item.episode for item in Recipe("episodic", 12, seed=3, language=code)]
+    system = memory_of("hei_nw", taught, code)
     marked = {
         each.id: [fact.number for fact in each.facts if fact.rewarded or fact.pinned]
         for each in taught
@@ -72,9 +42,9 @@ def test_marked_facts_pass_and_others_are_kept_nowhere(make, code: str) -> None:
             assert (fact.text.encode() in written) == (fact.rewarded or fact.pinned)
 
 
-def test_surprise_and_novelty_decide_together(make) -> None:
+def test_surprise_and_novelty_decide_together(memory_of) -> None:
     said = ["Birmund repaired a boat."] * 2 + ["Ulrun sold an axe.", "Birmund repaired a boat."]
-    system = make()
+    system = memory_of("hei_nw")
     # Novelty alone does not pass, the least surprise beside it does, and a copy is not new.
     for episode, surprise in (("dull", None), ("news", 0.6)):
         system.teach(episode, [

@@ -10,8 +10,7 @@ import functools
 
 import pytest
 
-from rulerlib import languages
-from rulerlib.memory.place_map import PlaceGraph, PlaceMap, Settings
+from rulerlib.memory.place_map import PlaceGraph, PlaceMap
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import Text
 from rulerlib.tasks import spatial
@@ -36,10 +35,6 @@ def facts(*texts: str) -> list[Text]:
     return [Text(text, number) for number, text in enumerate(texts)]
 
 
-def taught_of(episode: Episode) -> list[Text]:
-    return [Text.of(fact) for fact in episode.facts]
-
-
 def step(here: str, direction: str, there: str) -> str:
     return f"From {here} one step {direction} is {there}."
 
@@ -53,30 +48,16 @@ def map_of(system: PlaceMap, episode: str = "a") -> PlaceGraph:
 
 
 @pytest.fixture
-def make(tmp_path):
-    """Makes a system on a store of its own, taught some episodes."""
-    made = []
-
-    def made_of(taught=(), code: str = "en", **chosen) -> PlaceMap:
-        folder = tmp_path / f"{len(made)}"
-        folder.mkdir()
-        system = PlaceMap(folder, Settings(**{"k": 10, **chosen}), languages.load(code))
-        made.append(system)
-        for episode in taught:
-            system.teach(episode.id, taught_of(episode))
-        return system
-
-    yield made_of
-    for system in made:
-        system.close()
+def make(memory_of):
+    return functools.partial(memory_of, "smpd", k=10)
 
 
 @pytest.fixture
 def told(make):
     """Makes a system that was told some sentences."""
 
-    def made_of(*texts: str, **chosen) -> PlaceMap:
-        system = make(**chosen)
+    def made_of(*texts: str) -> PlaceMap:
+        system = make()
         system.teach("a", facts(*texts))
         return system
 

@@ -53,20 +53,8 @@ def recalls(system: System, asked: tuple[Episode, ...]) -> list[Any]:
 
 
 @pytest.fixture
-def make(tmp_path):
-    """Makes systems in folders of their own, which are closed at the end."""
-    with contextlib.ExitStack() as stack:
-
-        def made(name: str, taught: tuple[Episode, ...] = (), code: str = "en", **changes: Any):
-            folder = tmp_path / f"{len([*tmp_path.iterdir()])}"
-            folder.mkdir()
-            system = opened(name, folder, languages.load(code), **{**OPEN[name], **changes})
-            stack.callback(system.close)
-            for episode in taught:
-                system.teach(episode.id, texts_of(episode))
-            return system
-
-        yield made
+def make(memory_of):
+    return lambda name, *taught, **changes: memory_of(name, *taught, **OPEN[name], **changes)
 
 
 @pytest.mark.parametrize("code", ["da", "en"])

@@ -6,7 +6,7 @@ import ast
 import json
 
 import pytest
-from helpers_model import ROOT, papermill, tiny_model, tree
+from helpers_model import ROOT, run_niah, tiny_model, tree
 
 from book import execute
 from rulerlib.fields import HOME
@@ -104,10 +104,8 @@ def workplace(tmp_path_factory):
     folder = tmp_path_factory.mktemp("work")
     tiny_model(folder / "tiny")
     given = [part for name, value in SMALL.items() for part in ("-p", name, str(value))]
-    done = papermill(
-        folder / "home", folder, str(folder / "out.ipynb"), "--no-progress-bar", *given,
-        *("-y", f"study: {json.dumps(STUDY)}"),
-    )  # fmt: skip
+    study = ("-y", f"study: {json.dumps(STUDY)}", "--no-progress-bar")
+    done = run_niah(folder / "home", folder, *given, *study)
     return folder, done
 
 
@@ -128,7 +126,8 @@ def test_papermill_runs_it_without_an_activated_environment(workplace):
 
 def test_the_executed_notebook_shows_everything(workplace):
     folder, _ = workplace
-    found = outputs(folder / "out.ipynb")
+    # Where it stands if nothing is said.
+    found = outputs(folder / "runs" / "niah.ipynb")
     assert not [output for output in found if output.output_type == "error"]
     assert not [output for output in found if output.get("name") == "stderr"], "no warnings"
     data = [output.data for output in found if "data" in output]
@@ -148,9 +147,7 @@ def test_a_bad_parameter_stops_it_with_one_sentence(workplace):
     before = tree(folder / "results")
     given = {"model": "tiny", "length": "1024", "output": "results", "lenght": "5"}
     arguments = [part for key, text in given.items() for part in ("-p", key, text)]
-    done = papermill(
-        folder / "home", folder, str(folder / "bad.ipynb"), "--no-progress-bar", *arguments
-    )
+    done = run_niah(folder / "home", folder, "bad.ipynb", "--no-progress-bar", *arguments)
     assert done.returncode != 0
     assert tree(folder / "results") == before
     (error,) = (each for each in outputs(folder / "bad.ipynb") if each.output_type == "error")

@@ -15,6 +15,7 @@ def test_parameters_are_checked_without_a_model():
     with pytest.raises(ParameterError, match="primary"):
         Parameters(tasks="all", primary="bleu")
     assert Parameters(tasks="vt", study=[{"num_hops": 2}]).rows == [("vt", {"num_hops": 2})]
+    assert Parameters(tasks="vt", study=[]).rows == []
     assert set(tasks.TASKS) == set(Parameters(tasks="all").tasks)
 
 
@@ -127,10 +128,6 @@ def test_a_length_that_fills_the_memory_says_how_long_it_may_be():
         Parameters(tasks="vt", length=10**12)
     most = int(error.value.allowed.split()[2].rstrip(":"))
     assert Parameters(tasks="vt", length=most).length == most >= 2_000_000
-
-
-def test_an_empty_study_is_none():
-    assert Parameters(tasks="vt", study=[]).rows == []
 
 
 def test_the_user_s_own_folder_is_known(monkeypatch, tmp_path):

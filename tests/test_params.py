@@ -14,8 +14,9 @@ import shlex
 from functools import cache
 
 import pytest
-from helpers_commands import ROOT, accepted, checked, defaults
+from helpers_commands import accepted, checked, defaults
 
+from conftest import ROOT
 from rulerlib import models, tasks
 from rulerlib.errors import ParameterError
 from rulerlib.fields import notebook_parameters

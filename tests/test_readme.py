@@ -18,10 +18,12 @@ import tomllib
 
 import helpers_commands as commands
 import pytest
-from helpers_commands import ROOT, blocks
+from helpers_commands import blocks
 from helpers_model import tiny_model
 from helpers_server import Server
 from helpers_templates import FAMILIES
+
+from conftest import ROOT
 
 pytest.importorskip("torch")
 pytest.importorskip("papermill")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers_model import LILLE, LIMIT, ROOT, TEMPLATE, tiny_model, tree
+from helpers_model import LIMIT, ROOT, TEMPLATE, tiny_model, tree
 
 pytest.importorskip("torch")
 
@@ -85,9 +85,6 @@ def refused(make, named, **given):
     return text
 
 
-@pytest.mark.skipif(
-    not (LILLE / "model.safetensors").exists(), reason="rulerlib/models/lille is not trained yet"
-)
 def test_the_notebooks_defaults_work_as_they_are(tmp_path, unloaded, monkeypatch):
     monkeypatch.setenv("RULERLIB_HOME", str(tmp_path))
     namespace: dict[str, object] = {}

@@ -33,17 +33,11 @@ from rulerlib.sweep.sweep import Sweep
 
 CELLS = int(os.environ.get("RULERLIB_SLURM", "0"))
 
-pytestmark = pytest.mark.skipif(
+pytestmark = [pytest.mark.usefixtures("instant"), pytest.mark.skipif(
     not CELLS, reason="takes minutes, needs root and installs SLURM: make test-slurm"
-)
+)]  # fmt: skip
 
 SNAKEMAKE = os.environ.get("SNAKEMAKE", str(ROOT / ".venv-sweep" / "bin" / "snakemake"))
-
-
-@pytest.fixture(autouse=True)
-def instant(monkeypatch):
-    monkeypatch.setattr(models, "ENGINES", models.ENGINES)
-    helpers_sweep.install()
 
 
 @pytest.fixture(scope="module")

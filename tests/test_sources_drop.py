@@ -22,43 +22,26 @@ def answer(number="", date=NO_DATE, spans=()) -> dict:
 
 
 PASSAGE = "Oakland won 29-6 on 21 December 2008, and Denver lost by -5 degrees."
+
+
+def asked(number: int, text: str, first: dict, *validated: dict, **more) -> dict:
+    """A question as it is released, with further answers where there are some."""
+    more |= {"validated_answers": [*validated]} if validated else {}
+    return {"question": text, "query_id": f"q{number}", "answer": first, **more}
+
+
+DAY = {"day": "21", "month": "December", "year": "2008"}
 RELEASED = {
-    "nfl_1": {
-        "passage": PASSAGE,
-        "qa_pairs": [
-            {
-                "question": "Which team won?",
-                "query_id": "q1",
-                "answer": answer(spans=["Oakland"]),
-                "validated_answers": [
-                    answer(spans=["Raiders"]),
-                    answer(spans=["Oakland"]),
-                    answer(date={}),
-                ],
-            },
-            {
-                "question": "Who played?",
-                "query_id": "q2",
-                "answer": answer(spans=[" Oakland", "Denver"], date={}),
-            },
-            {
-                "question": "When?",
-                "query_id": "q3",
-                "answer": answer(date={"day": "21", "month": "December", "year": "2008"}),
-                "validated_answers": [
-                    answer(date={"day": "", "month": "December", "year": "2008"}),
-                    answer("2008"),
-                ],
-            },
-        ],
-    },
-    "history_2": {
-        "passage": "Ribe had 3 gates.",
-        "qa_pairs": [
-            {"question": "How many gates?", "query_id": "q4", "answer": answer(3), "extra": 1}
-        ],
-    },
-}
+    "nfl_1": {"passage": PASSAGE, "qa_pairs": [
+        asked(1, "Which team won?", answer(spans=["Oakland"]), answer(spans=["Raiders"]),
+              answer(spans=["Oakland"]), answer(date={})),
+        asked(2, "Who played?", answer(spans=[" Oakland", "Denver"], date={})),
+        asked(3, "When?", answer(date=DAY), answer(date={**DAY, "day": ""}), answer("2008")),
+    ]},
+    "history_2": {"passage": "Ribe had 3 gates.", "qa_pairs": [
+        asked(4, "How many gates?", answer(3), extra=1),
+    ]},
+}  # fmt: skip
 
 READ = [
     ("q1", "Which team won?", (("Oakland",), ("Raiders",)), PASSAGE),
@@ -143,44 +126,34 @@ def test_a_question_without_any_answer_is_left_out_and_said(tmp_path):
         opened(tmp_path, {"x": released["x"]})
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"passage": " "}, "passage 1: .*the passage is empty"),
-        ({"qa_pairs": {}}, "qa_pairs is no list but dict"),
-        ({"qa_pairs": ["Which?"]}, "a question is no object but str"),
-        ({"qa_pairs": [{"question": " ", "answer": answer("1")}]}, "a question is empty"),
-        ({"qa_pairs": [{"question": "Which?", "answer": "8"}]}, "an answer is no object but str"),
-        ({"qa_pairs": [{"question": "?", "answer": answer(spans=[8])}]}, "a span is no text"),
-        ({"qa_pairs": [{"question": "?", "answer": answer(date="May")}]}, "a date is no object"),
-        ({"qa_pairs": [{"question": "?", "answer": answer(True)}]}, "number is no text but bool"),
-    ],
-    ids=str,
-)
-def test_damage_is_named(change, said, tmp_path):
-    with pytest.raises(DataError, match=said) as caught:
-        opened(tmp_path, {"nfl_1": RELEASED["nfl_1"] | change})
-    assert str(caught.value).startswith(f"{tmp_path / 'drop.json'}, passage 1: not in the schema")
+# What a passage has otherwise, and files that are otherwise.
+DAMAGES = [
+    ({"passage": " "}, "passage 1: .*the passage is empty"),
+    ({"qa_pairs": {}}, "qa_pairs is no list but dict"),
+    ({"qa_pairs": ["Which?"]}, "a question is no object but str"),
+    ({"qa_pairs": [{"question": " ", "answer": answer("1")}]}, "a question is empty"),
+    ({"qa_pairs": [{"question": "Which?", "answer": "8"}]}, "an answer is no object but str"),
+    ({"qa_pairs": [{"question": "?", "answer": answer(spans=[8])}]}, "a span is no text"),
+    ({"qa_pairs": [{"question": "?", "answer": answer(date="May")}]}, "a date is no object"),
+    ({"qa_pairs": [{"question": "?", "answer": answer(True)}]}, "number is no text but bool"),
+]
+OTHERS = [
+    (lines([rows(RELEASED)[0], {"passage": "x", "question": "y"}]), "line 2: .*'answer' is"),
+    ([{**rows(RELEASED)[0], "validated_answers": {"number": []}}], "'date' is missing"),
+    ({**RELEASED, "x": "no passage"}, "passage 3: .*no JSON object but str"),
+    (lines([{**RELEASED, "x": [1]}]) + "\n" + lines([RELEASED]), "a passage is no object"),
+    ([{"passage": "x", "question": "y", "answers_spans": {"spans": ["a"]}}], "'answer' is miss"),
+    ({"passages": []}, "its fields are 'passages'"),
+]
+DAMAGED = [({"nfl_1": RELEASED["nfl_1"] | change}, said) for change, said in DAMAGES]
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (lines([rows(RELEASED)[0], {"passage": "x", "question": "y"}]), "line 2: .*'answer' is"),
-        ([{**rows(RELEASED)[0], "validated_answers": {"number": []}}], "'date' is missing"),
-        ({**RELEASED, "x": "no passage"}, "passage 3: .*no JSON object but str"),
-        (lines([{**RELEASED, "x": [1]}]) + "\n" + lines([RELEASED]), "a passage is no object"),
-        (
-            [{"passage": "x", "question": "y", "answers_spans": {"spans": ["a"]}}],
-            "'answer' is miss",
-        ),
-        ({"passages": []}, "its fields are 'passages'"),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("content", "said"), [*DAMAGED, *OTHERS], ids=str)
 def test_what_is_not_drop_is_named(content, said, tmp_path):
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=said) as caught:
         opened(tmp_path, content)
+    place = f"{tmp_path / 'drop.json'}, passage 1: not in the schema"
+    assert str(caught.value).startswith(place) or (content, said) in OTHERS
 
 
 spans = st.lists(st.sampled_from(["Ribe", "5", " A, B", "21 May", "é"]), max_size=3)

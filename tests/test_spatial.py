@@ -11,7 +11,8 @@ import math
 from typing import Any
 
 import pytest
-from helpers_spatial import HERE, distances, reader, wording
+from helpers_semantic import HERE
+from helpers_spatial import distances, reader, wording
 
 from rulerlib import languages
 from rulerlib.errors import ParameterError

@@ -219,15 +219,16 @@ def test_what_cannot_be_part_of_a_name_is_refused(field, value, allowed):
     assert error.value.parameter == field
 
 
+def full(_):
+    raise OSError(28, "No space left on device")
+
+
 def test_an_error_while_writing_leaves_the_old_file(five, monkeypatch):
     before = five.read_bytes()
 
     def broken():
         yield FIVE[0]
         raise RuntimeError("no more")
-
-    def full(_):
-        raise OSError(28, "No space left on device")
 
     with pytest.raises(RuntimeError, match="no more"):
         write_records(five, broken())
@@ -286,9 +287,6 @@ def test_a_folder_is_tried_before_anything_is_written(tmp_path, monkeypatch):
     for _ in range(2):
         files.check_writable(folder)
         assert os.listdir(folder) == []
-
-    def full(_):
-        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ParameterError) as error:

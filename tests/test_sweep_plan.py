@@ -9,7 +9,7 @@ import helpers_sweep
 import pytest
 from helpers_sweep import planned, settings, write
 
-from rulerlib import files, models
+from rulerlib import files
 from rulerlib.errors import DataError, ParameterError, RulerError
 from rulerlib.runs import Run
 from rulerlib.sweep.__main__ import main
@@ -20,11 +20,7 @@ from rulerlib.sweep.sweep import Sweep
 
 ROOT = helpers_sweep.ROOT
 
-
-@pytest.fixture(autouse=True)
-def instant(monkeypatch):
-    monkeypatch.setattr(models, "ENGINES", models.ENGINES)
-    helpers_sweep.install()
+pytestmark = pytest.mark.usefixtures("instant")
 
 
 def outlined(folder, **changed):

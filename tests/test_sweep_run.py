@@ -25,11 +25,9 @@ from rulerlib.sweep.sweep import Sweep
 
 
 @pytest.fixture(autouse=True)
-def instant(monkeypatch):
-    monkeypatch.setattr(models, "ENGINES", models.ENGINES)
+def quick(instant, monkeypatch):
     monkeypatch.setattr(running, "PAUSE", 0.01)
     monkeypatch.setattr(servers, "PAUSE", 0.05)
-    helpers_sweep.install()
     monkeypatch.setattr(Engine, "asked", [])
     monkeypatch.setattr(Engine, "loaded", 0)
 

@@ -18,22 +18,16 @@ import helpers_sweep
 import pytest
 from helpers_sweep import settings, write
 
-from rulerlib import models
+from conftest import ROOT
 from rulerlib.sweep.__main__ import main
 from rulerlib.sweep.status import status
 from rulerlib.sweep.sweep import Sweep
 
 yaml = pytest.importorskip("yaml")
+pytestmark = pytest.mark.usefixtures("instant")
 
-ROOT = Path(__file__).resolve().parents[1]
 WORKFLOW = ROOT / "workflow"
 OWN = ROOT / ".venv-sweep" / "bin" / "snakemake"
-
-
-@pytest.fixture(autouse=True)
-def instant(monkeypatch):
-    monkeypatch.setattr(models, "ENGINES", models.ENGINES)
-    helpers_sweep.install()
 
 
 def installed(name):

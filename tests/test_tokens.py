@@ -218,85 +218,58 @@ def write(folder, backend, config, files=()):
 NAMED = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 ADDED = {"lstrip": False, "rstrip": True, "normalized": False, "single_word": False}
 OTHER = "{{ bos_token }}{{ messages[0]['content'] }}"
+# What a configuration says beside those names, None: nothing of it; and other files beside it.
 FOLDERS = {
-    "nothing else": ({}, {}),
-    "the usual": ({**NAMED, "chat_template": CHAT_TEMPLATE}, {}),
-    "tokens with flags": (
-        {
-            **NAMED,
-            "eos_token": {"__type": "AddedToken", "content": "<stop>", **ADDED},
-            "pad_token": "<|end|>",
+    "nothing else": dict.fromkeys(NAMED),
+    "the usual": {"chat_template": CHAT_TEMPLATE},
+    "tokens with flags": {
+        "eos_token": {"__type": "AddedToken", "content": "<stop>", **ADDED}, "pad_token": "<|end|>",
+    },
+    "tokens that only the configuration knows": {
+        "pad_token": "<pad>",
+        "added_tokens_decoder": {
+            "10000": {"content": "<b>", "special": False, **ADDED},
+            "1500": {"content": "<a>", "special": True, **ADDED},
+            "1501": {"content": "<boi>", **ADDED},
         },
-        {},
-    ),
-    "tokens that only the configuration knows": (
-        {
-            **NAMED,
-            "pad_token": "<pad>",
-            "added_tokens_decoder": {
-                "10000": {"content": "<b>", "special": False, **ADDED},
-                "1500": {"content": "<a>", "special": True, **ADDED},
-                "1501": {"content": "<boi>", **ADDED},
-            },
+    },
+    "extra special tokens": {"extra_special_tokens": ["<a>", "<s>"]},
+    "additional special tokens": {"additional_special_tokens": ["<a>", "<|user|>"]},
+    "named extra tokens": {
+        "extra_special_tokens": {"image_token": "<image>"}, "boi_token": "<boi>",
+        "chat_template": "{{ image_token }}{{ boi_token }}" + CHAT_TEMPLATE,
+    },
+    "a map of special tokens": {
+        "eos_token": None, "unk_token": None,
+        "special_tokens_map.json": {
+            "bos_token": "<|user|>", "eos_token": {"content": "<stop>", **ADDED},
+            "additional_special_tokens": ["<a>"],
         },
-        {},
-    ),
-    "extra special tokens": ({**NAMED, "extra_special_tokens": ["<a>", "<s>"]}, {}),
-    "additional special tokens": ({**NAMED, "additional_special_tokens": ["<a>", "<|user|>"]}, {}),
-    "named extra tokens": (
-        {
-            **NAMED,
-            "extra_special_tokens": {"image_token": "<image>"},
-            "boi_token": "<boi>",
-            "chat_template": "{{ image_token }}{{ boi_token }}" + CHAT_TEMPLATE,
-        },
-        {},
-    ),
-    "a map of special tokens": (
-        {"bos_token": "<s>"},
-        {
-            "special_tokens_map.json": {
-                "bos_token": "<|user|>",
-                "eos_token": {"content": "<stop>", **ADDED},
-                "additional_special_tokens": ["<a>"],
-            }
-        },
-    ),
-    "a map that is not read": (
-        {**NAMED, "added_tokens_decoder": {}},
-        {"special_tokens_map.json": {"bos_token": "<|user|>"}},
-    ),
-    "begin and end": ({**NAMED, "add_bos_token": False, "add_eos_token": True}, {}),
-    "no space is cleaned": ({**NAMED, "clean_up_tokenization_spaces": True}, {}),
-    "special tokens as text": ({**NAMED, "split_special_tokens": True}, {}),
-    "a template beside it": (
-        {**NAMED, "chat_template": OTHER},
-        {"chat_template.jinja": CHAT_TEMPLATE},
-    ),
-    "named templates": (
-        {
-            **NAMED,
-            "chat_template": [
-                {"name": "tool_use", "template": OTHER},
-                {"name": "default", "template": CHAT_TEMPLATE},
-            ],
-        },
-        {},
-    ),
-    "templates in files": (
-        NAMED,
-        {"chat_template.jinja": CHAT_TEMPLATE, "additional_chat_templates/tool_use.jinja": OTHER},
-    ),
-}
+    },
+    "a map that is not read": {
+        "added_tokens_decoder": {}, "special_tokens_map.json": {"bos_token": "<|user|>"},
+    },
+    "begin and end": {"add_bos_token": False, "add_eos_token": True},
+    "no space is cleaned": {"clean_up_tokenization_spaces": True},
+    "special tokens as text": {"split_special_tokens": True},
+    "a template beside it": {"chat_template": OTHER, "chat_template.jinja": CHAT_TEMPLATE},
+    "named templates": {"chat_template": [
+        {"name": "tool_use", "template": OTHER}, {"name": "default", "template": CHAT_TEMPLATE},
+    ]},
+    "templates in files": {
+        "chat_template.jinja": CHAT_TEMPLATE, "additional_chat_templates/tool_use.jinja": OTHER,
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["bytelevel", "metaspace", "nasty"])
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_folder_is_read_as_transformers_reads_it(kind, folder, tmp_path, capfd):
     transformers = pytest.importorskip("transformers")
-    config, files = FOLDERS[folder]
+    said = {name: value for name, value in (NAMED | FOLDERS[folder]).items() if value is not None}
+    files = {name: said.pop(name) for name in [*said] if "." in name}
     backend = make_tokenizer(kind).backend
-    write(tmp_path, backend, {"tokenizer_class": "PreTrainedTokenizerFast", **config}, files)
+    write(tmp_path, backend, {"tokenizer_class": "PreTrainedTokenizerFast", **said}, files)
     expected = transformers.AutoTokenizer.from_pretrained(tmp_path)
     capfd.readouterr()
     tokenizer = tokens.load(str(tmp_path))

@@ -450,12 +450,6 @@ def test_code_of_a_model_does_not_run(base, tmp_path, monkeypatch):
     assert not proof.exists()
 
 
-needs_lille = pytest.mark.skipif(
-    not (LILLE / "model.safetensors").exists(), reason="rulerlib/models/lille is not trained yet"
-)
-
-
-@needs_lille
 def test_lille_is_what_was_promised():
     assert sum(path.stat().st_size for path in LILLE.rglob("*")) <= 12_000_000
     assert not list(LILLE.rglob("*.bin")), "safetensors alone"
@@ -464,7 +458,6 @@ def test_lille_is_what_was_promised():
     assert engine.limit >= 4096
 
 
-@needs_lille
 @pytest.mark.parametrize(("language", "chat"), [("da", True), ("en", False)])
 def test_lille_answers_by_reading(language, chat):
     """A sample of each task that the model card says it answers eight times of ten or more."""

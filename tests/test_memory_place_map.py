@@ -1,7 +1,7 @@
 """A map of places: what it plans is right by other means, and what it holds follows from the texts.
 
 Plans are held against the map that the tests draw of what the facts say, which a memory is not
-shown; ways themselves against networkx.
+shown.
 """
 
 from __future__ import annotations

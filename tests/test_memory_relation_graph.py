@@ -1,7 +1,4 @@
-"""The relation graph: chains are followed to their end, and what is no edge is found by its words.
-
-networkx follows the same chains over what the facts say by their values, which no memory sees.
-"""
+"""The relation graph: chains are followed to their end; what is no edge is found by its words."""
 
 from __future__ import annotations
 

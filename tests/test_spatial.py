@@ -1,7 +1,7 @@
 """Walks through a grid: the map follows from the prose, and so do lengths, routes and places.
 
 The answers are derived again by the reader of `helpers_spatial`, which knows nothing of the
-generator; where networkx is installed, they are held against it, too.
+generator.
 """
 
 from __future__ import annotations

@@ -44,7 +44,10 @@ def pytest_unconfigure():
 
 
 # Of the other files, those that take longest.
-LONG = {"test_training", "test_runs", "test_readme", "test_transformers_engine", "test_qa"}
+LONG = {
+    "test_golden", "test_results", "test_notebooks", "test_gguf", "test_training", "test_runs",
+    "test_readme", "test_transformers_engine", "test_qa",
+}  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)

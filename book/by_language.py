@@ -17,8 +17,8 @@ import pandas as pd
 from rulerlib.analysis.pairs import newcombe
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.explore import cells
+from rulerlib.labels import listed, thousands
 from rulerlib.plots import base
-from rulerlib.wording import listed, thousands
 
 NAMES = {"en": "English", "da": "Danish", "sv": "Swedish", "no": "Norwegian"}
 """The languages that are shown by name; the others are the background."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from book import by_language, leaderboard
-from rulerlib.wording import thousands, tokens
+from rulerlib.labels import thousands, tokens
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "book" / "data" / "published_ruler.csv"

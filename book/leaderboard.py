@@ -19,7 +19,7 @@ from rulerlib.analysis.averages import weighted
 from rulerlib.analysis.effective_length import READINGS, THRESHOLD, Effective, effective, even
 from rulerlib.errors import DataError
 from rulerlib.explore import cells
-from rulerlib.wording import thousands, tokens
+from rulerlib.labels import thousands, tokens
 
 # Of a model; unknown ones are left empty.
 NUMBERS = ("parameters", "active", "trained_length")

@@ -27,11 +27,11 @@ import rulerlib
 from rulerlib import files, models, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, MissingExtraError, ParameterError, nearest, whole_number
+from rulerlib.labels import said_setting
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.texts import digest
-from rulerlib.wording import said_setting
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rulerlib.analysis.effective_length import THRESHOLD
-from rulerlib.wording import thousands
+from rulerlib.labels import thousands
 
 Array = NDArray[np.float64]
 

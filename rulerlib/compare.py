@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib import analysis, checkpoints, commands, files, tokens
-from rulerlib.analysis import labels
+from rulerlib import analysis, checkpoints, commands, files, labels, tokens
 from rulerlib.comparison import Comparison, parted, write
 from rulerlib.errors import DataError, ParameterError, ServerError, require, whole_number
 from rulerlib.fields import numbers, settings, settings_file

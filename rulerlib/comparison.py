@@ -18,8 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib import escaping, files, samples
-from rulerlib.analysis import labels
+from rulerlib import escaping, files, labels, samples
 from rulerlib.gate import AS_GOOD, UNDECIDED, WORSE, Gate
 from rulerlib.samples import Prediction
 from rulerlib.store import answers

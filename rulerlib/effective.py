@@ -25,8 +25,7 @@ from rulerlib.analysis.effective_length import THRESHOLD
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
 from rulerlib.errors import require, whole_number
 from rulerlib.fields import check, numbers
-from rulerlib.metering import Meter, Metered
-from rulerlib.progress import Progress
+from rulerlib.progress import Meter, Metered, Progress
 from rulerlib.runs import Run
 from rulerlib.tasks import names, resolve
 

@@ -17,13 +17,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import checkpoints, files, metering, models, samples, tasks
+from rulerlib import checkpoints, files, models, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, require
 from rulerlib.fields import notebook_parameters
 from rulerlib.parameters import Parameters, named
-from rulerlib.progress import Progress
+from rulerlib.progress import Progress, costs
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction, Sample
 from rulerlib.store import answers, questions
@@ -395,8 +395,8 @@ class Run(Parameters):
 
     def work(self, cells: Sequence[Cell]) -> float:
         """Return what all answers of some cells cost together, by `rulerlib.predict.cost`."""
-        costs = (prediction.cost(cell.length) * self.count(cell) for cell in cells)
-        return sum(costs) * self.decoding.samples
+        once = (prediction.cost(cell.length) * self.count(cell) for cell in cells)
+        return sum(once) * self.decoding.samples
 
     # --- What came of it -------------------------------------------------------------------------
 
@@ -433,4 +433,4 @@ class Run(Parameters):
         answers that stood on disk before. Raises a DataError as `predictions` does.
         """
         answered = ([record for _, record in self._answered(cell)] for cell in self.cells)
-        return metering.costs(zip(self.cells, answered, strict=True))
+        return costs(zip(self.cells, answered, strict=True))

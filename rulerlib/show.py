@@ -20,12 +20,12 @@ from rulerlib import languages
 from rulerlib.escaping import Html as Html
 from rulerlib.escaping import gap, markup, merged, shortened, spoken
 from rulerlib.escaping import sentence as sentence
+from rulerlib.labels import listed, said_count, thousands
 from rulerlib.samples import Prediction, Sample
 from rulerlib.show_tables import grid as grid
 from rulerlib.show_tables import table as table
 from rulerlib.store import questions
 from rulerlib.tasks import TASKS
-from rulerlib.wording import listed, said_count, thousands
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,8 +21,7 @@ from rulerlib import models, tokens
 from rulerlib.errors import whole_number
 from rulerlib.models import Generation, Request
 from rulerlib.prompts import Decoding
-from rulerlib.sweep.cells import outline
-from rulerlib.sweep.plan import Plan
+from rulerlib.sweep.plan import Plan, outline
 from rulerlib.sweep.sweep import Sweep, accept
 
 ROOT = Path(__file__).resolve().parents[1]

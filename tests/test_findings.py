@@ -20,9 +20,9 @@ stats = pytest.importorskip("scipy.stats")
 
 from rulerlib import plots  # noqa: E402
 from rulerlib.analysis import memory  # noqa: E402
+from rulerlib.labels import percent, ranked, thousands  # noqa: E402
 from rulerlib.plots.base import guide_of  # noqa: E402
 from rulerlib.tasks.mistakes import KINDS  # noqa: E402
-from rulerlib.wording import percent, ranked, thousands  # noqa: E402
 
 LENGTHS = (512, 1000, 1024, 2048, 4096, 8192)
 

@@ -8,8 +8,7 @@ import pytest
 from helpers_work import counted
 
 from rulerlib import languages
-from rulerlib.memory.relation_graph import RelationGraph
-from rulerlib.memory.relations import Graph
+from rulerlib.memory.relation_graph import Graph, RelationGraph
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import Text
 

@@ -8,8 +8,7 @@ import shutil
 import pytest
 from helpers_store import write_records
 
-from rulerlib import analysis, plots, samples, show
-from rulerlib.analysis import labels
+from rulerlib import analysis, labels, plots, samples, show
 from rulerlib.analysis.report import Report
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.fields import HOME

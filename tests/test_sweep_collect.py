@@ -10,7 +10,7 @@ import pytest
 from helpers_sweep import settings, write
 
 from rulerlib import analysis, models
-from rulerlib.metering import PHASES
+from rulerlib.progress import PHASES
 from rulerlib.sweep.__main__ import main
 from rulerlib.sweep.collect import collect
 from rulerlib.sweep.sweep import Sweep

@@ -13,8 +13,7 @@ from rulerlib import files
 from rulerlib.errors import DataError, ParameterError, RulerError
 from rulerlib.runs import Run
 from rulerlib.sweep.__main__ import main
-from rulerlib.sweep.cells import outline
-from rulerlib.sweep.plan import Plan
+from rulerlib.sweep.plan import Plan, outline
 from rulerlib.sweep.run import run
 from rulerlib.sweep.sweep import Sweep
 

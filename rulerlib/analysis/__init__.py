@@ -1,8 +1,8 @@
 """Tables from predictions, and what follows from them: one module for each question.
 
 ``scores``
-    the long table, one row for each prediction and measure; ``labels``: how runs are told apart
-    in it;
+    the long table, one row for each prediction and measure, in which `rulerlib.labels` tells runs
+    apart;
 ``accuracy``
     means by task, category, length or depth, each with n and interval, and tables in groups;
 ``error_tables``

@@ -25,11 +25,11 @@ import pandas as pd
 
 from rulerlib.analysis.accuracy import RESAMPLES, clusters, groups_of
 from rulerlib.analysis.combined import Array, between_lengths, draws, interval, root_of, size_of
-from rulerlib.analysis.labels import base
 from rulerlib.analysis.scores import of_measure
 from rulerlib.errors import one_of, require
 from rulerlib.fields import check
 from rulerlib.intervals import clustered
+from rulerlib.labels import base
 from rulerlib.tasks import RULER
 
 AVERAGES = {"even": "Avg.", "inc": "wAvg. (inc)", "dec": "wAvg. (dec)"}

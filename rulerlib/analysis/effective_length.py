@@ -24,7 +24,7 @@ from rulerlib.analysis.averages import Averages, averages
 from rulerlib.analysis.scores import nothing
 from rulerlib.errors import one_of, require
 from rulerlib.fields import check
-from rulerlib.wording import thousands
+from rulerlib.labels import thousands
 
 THRESHOLD = 85.6
 """What an average has to exceed for its length to be effective, in percent: RULER's choice, the

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import pandas as pd
 
-from rulerlib import show
-from rulerlib.analysis import labels, memory_rows
+from rulerlib import labels, show
+from rulerlib.analysis import memory_rows
 from rulerlib.analysis.memory import CAPACITY
 from rulerlib.errors import dictionary, one_of, require
 from rulerlib.fields import home, notebook_parameters, values_of

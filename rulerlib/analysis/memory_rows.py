@@ -14,8 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib import files, samples
-from rulerlib.analysis import labels
+from rulerlib import files, labels, samples
 from rulerlib.analysis.accuracy import groups_of
 from rulerlib.analysis.scores import nothing
 from rulerlib.errors import DataError, require, shortened

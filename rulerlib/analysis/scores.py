@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from rulerlib import fields, files, tasks
-from rulerlib.analysis import labels
+from rulerlib import fields, files, labels, tasks
 from rulerlib.errors import (
     HALF,
     LARGEST,
@@ -216,7 +215,7 @@ def scores(
           its name, with the knobs that differ from its row; ``length``; those settings in columns
           of their own; ``group`` and ``setting`` of a study, where there is one; ``asked_again``,
           where prompts were asked again: how many, which do not count; ``knobs``; ``category``;
-          ``questions``, see `rulerlib.analysis.labels.questions`;
+          ``questions``, see `rulerlib.labels.questions`;
         - ``measure``, its ``value`` from 0 to 1, whether it is the task's ``primary`` measure,
           whether it is the one that RULER's script computes (``ruler``), and whether it is the
           task's own, whatever ``primary`` is, which for lists demands all of them (``strict``);

@@ -33,7 +33,7 @@ from rulerlib.analysis.averages import (
 from rulerlib.analysis.combined import Array
 from rulerlib.analysis.effective_length import THRESHOLD, readings
 from rulerlib.fields import check
-from rulerlib.wording import thousands
+from rulerlib.labels import thousands
 
 _EFFECTIVE = {"effective": "effective", "effective low": "low", "effective high": "high"}
 

@@ -8,11 +8,11 @@ from rulerlib import languages, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import RulerError
 from rulerlib.haystack import prose
+from rulerlib.labels import said_count
 from rulerlib.languages import Language
 from rulerlib.languages.prose import CHARACTERS
 from rulerlib.tasks import TASKS
 from rulerlib.tasks.niah import POOL_FACTOR
-from rulerlib.wording import said_count
 
 LENGTHS = tuple(2**power for power in range(13, 21))
 

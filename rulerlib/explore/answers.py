@@ -13,8 +13,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rulerlib import tasks
-from rulerlib.analysis import labels
+from rulerlib import labels, tasks
 from rulerlib.escaping import merged, visible
 from rulerlib.parts import Part, Parts
 from rulerlib.prompts import PromptFormat

@@ -23,9 +23,9 @@ from rulerlib.analysis.accuracy import BY
 from rulerlib.analysis.averages import AVERAGES
 from rulerlib.analysis.pairs import holm
 from rulerlib.intervals import recovered
+from rulerlib.labels import thousands, tokens
 from rulerlib.samples import Prediction as Prediction
 from rulerlib.tasks import RULER
-from rulerlib.wording import thousands, tokens
 
 NAMES = ("model", "language", "task")
 """The columns of names, which stand once under ``names`` and as numbers in their column."""

@@ -14,8 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib import analysis, files
-from rulerlib.analysis import labels
+from rulerlib import analysis, files, labels
 from rulerlib.errors import require
 from rulerlib.runs import Run
 from rulerlib.store import answers

@@ -22,12 +22,11 @@ import numpy as np
 import pandas as pd
 
 from rulerlib import packages
-from rulerlib.analysis.labels import in_words, said
 from rulerlib.errors import require
 from rulerlib.escaping import markup
+from rulerlib.labels import in_words, said, thousands
+from rulerlib.labels import said_count as said_count
 from rulerlib.show import Html
-from rulerlib.wording import said_count as said_count
-from rulerlib.wording import thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes

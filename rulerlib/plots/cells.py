@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis.labels import base as task_of
+from rulerlib.labels import base as task_of
+from rulerlib.labels import listed, percent, ranked, said_count, thousands
 from rulerlib.plots import base
 from rulerlib.tasks import TASKS
 from rulerlib.tasks.mistakes import KINDS
-from rulerlib.wording import listed, percent, ranked, said_count, thousands
 
 UNMEASURED = "#d4d4d4"
 

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from rulerlib.analysis.labels import in_words
+from rulerlib.labels import have, in_words, listed, percent, ranked, said_setting, thousands
 from rulerlib.plots import base
-from rulerlib.wording import have, listed, percent, ranked, said_setting, thousands
 
 # So many lines have a clause each; more of them are sorted by their course.
 _FEW = 4

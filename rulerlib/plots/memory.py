@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from rulerlib.errors import require
+from rulerlib.labels import listed, percent, ranked
 from rulerlib.plots import base
 from rulerlib.plots.curves import FALLING, course
-from rulerlib.wording import listed, percent, ranked
 
 LOOKS = {
     "right": ("#0072B2", ""),

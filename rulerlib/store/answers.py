@@ -31,7 +31,6 @@ from rulerlib.errors import DataError, shortened
 from rulerlib.files import alone
 from rulerlib.samples import Prediction, question, read_object, read_placed
 from rulerlib.store import questions
-from rulerlib.tasks import outside
 
 COUNT = "num_answers"
 """The setting that says how many answers, from the first on, a run has left that came to its end;
@@ -195,6 +194,8 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     cell = settings.get("cell")
     if isinstance(cell, dict) and cell.get("family"):
         # Whoever reads these answers can judge them as their family does.
+        from rulerlib.tasks import outside
+
         outside.recall(cell["family"])
     return settings
 

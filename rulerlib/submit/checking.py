@@ -20,6 +20,7 @@ import rulerlib
 from rulerlib import tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, RulerError, shortened
+from rulerlib.labels import listed
 from rulerlib.samples import Prediction
 from rulerlib.store.cell import Cell
 from rulerlib.submit.folder import (
@@ -34,7 +35,6 @@ from rulerlib.submit.folder import (
     read,
 )
 from rulerlib.tasks import RULER
-from rulerlib.wording import listed
 
 LEAST = 20
 """Samples of each cell that a table of models needs at least."""

@@ -14,13 +14,12 @@ from collections.abc import Sequence
 
 from rulerlib import commands, files
 from rulerlib.errors import ParameterError, RulerError, one_of
+from rulerlib.labels import listed
 from rulerlib.sweep import run, servers
-from rulerlib.sweep.cells import disk_needed, outline
 from rulerlib.sweep.collect import collect
-from rulerlib.sweep.plan import Plan
+from rulerlib.sweep.plan import Plan, disk_needed, outline
 from rulerlib.sweep.status import status
 from rulerlib.sweep.sweep import Sweep, accept, folder_of
-from rulerlib.wording import listed
 
 FAILED = 1
 

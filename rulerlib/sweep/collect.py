@@ -19,11 +19,10 @@ from typing import Any
 from rulerlib import files, tasks
 from rulerlib.errors import DataError
 from rulerlib.intervals import clustered
-from rulerlib.metering import PHASES
-from rulerlib.progress import Progress
+from rulerlib.progress import PHASES, Progress
 from rulerlib.samples import Prediction
 from rulerlib.store import answers
-from rulerlib.sweep.cells import PlannedCell
+from rulerlib.sweep.plan import PlannedCell
 from rulerlib.sweep.sweep import Sweep
 
 SCORES, CELLS = "scores.csv", "cells.csv"

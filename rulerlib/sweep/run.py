@@ -28,10 +28,9 @@ from rulerlib.errors import (
     require,
 )
 from rulerlib.files import alone
-from rulerlib.metering import Meter, Metered, added
-from rulerlib.progress import Progress
+from rulerlib.progress import Meter, Metered, Progress, added
 from rulerlib.sweep import servers
-from rulerlib.sweep.cells import PlannedCell
+from rulerlib.sweep.plan import PlannedCell
 from rulerlib.sweep.sweep import Job, Sweep
 
 # Seconds between two looks at what another process is doing.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rulerlib import files
-from rulerlib.sweep.cells import PlannedCell
+from rulerlib.sweep.plan import PlannedCell
 from rulerlib.sweep.run import failure
 from rulerlib.sweep.sweep import Sweep
 

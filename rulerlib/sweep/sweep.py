@@ -34,9 +34,8 @@ import rulerlib
 from rulerlib import files, samples
 from rulerlib.errors import DataError
 from rulerlib.files import alone
-from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.models import Resources
-from rulerlib.sweep.plan import Plan
+from rulerlib.sweep.plan import Plan, PlannedCell
 
 SWEEP, JOBS, SERVERS = "sweep.json", "jobs.tsv", "servers.tsv"
 

@@ -172,7 +172,8 @@ def beside(accuracy: pd.DataFrame, code: str = "en") -> pd.DataFrame:
         wide = part.pivot(index="task", columns="language", values="right")
         if wide.isna().any(axis=None):
             raise ParameterError("accuracy", length, "of the same tasks by language")
-        wide = wide.map(lambda right, least=wide.map(len).min(axis=None): right[:least])
+        all_have = int(wide.map(len).min(axis=None))
+        wide = wide.map(lambda right, count=all_have: right[:count])
         for language in dict.fromkeys(part["language"]):
             pairs = Counter(zip("".join(wide[language]), "".join(wide[code]), strict=True))
             counts = [pairs[tuple(pair)] for pair in ("11", "10", "01", "00")]

@@ -13,9 +13,13 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from book import by_language, execute, leaderboard
 from rulerlib import explore
+from rulerlib.tasks import RULER
 
 FOLDER, BOARD = "explore", "board"
 """Where the explorer and the leaderboard stand in the site."""
@@ -76,9 +80,20 @@ def write_board(site: Path) -> None:
     rows += by_language.rows(by_language.read_table(BY_LANGUAGE))
     if (shown := site / FOLDER / "leaderboard.json").exists():
         known = json.loads(shown.read_text("utf-8"))["rows"]
-        rows = [*(row for row in known if row["kind"] == "handed in"), *rows]
+        rows = [*filter(None, map(_beside_published, known)), *rows]
         shown.with_suffix(".html").write_text(ELSEWHERE, "utf-8")
     (folder / shown.name).write_text(json.dumps({"rows": rows}, ensure_ascii=False), "utf-8")
+
+
+def _beside_published(row: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what was handed in at RULER's lengths; None where a task is missing, or all of them.
+
+    Shorter lengths would be two columns more, in which no published model has a number.
+    """
+    lengths = {name for name in pd.read_csv(PUBLISHED, nrows=0) if name.isdigit()}
+    averages = {length: mean for length, mean in row["averages"].items() if length in lengths}
+    whole = row["kind"] == "handed in" and row["tasks"] == len(RULER) and averages
+    return {**row, "averages": averages} if whole else None
 
 
 def board(folder: str) -> Iterator[str]:

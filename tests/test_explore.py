@@ -286,11 +286,14 @@ def test_the_leaderboard_has_runs_submissions_and_the_published_table(handed_in,
     assert ours["avg"] == pytest.approx(summary["Avg."].item(), abs=0.005)
     # The book has what was handed in and what is published, without its own short runs.
     (tmp_path / explorer.FOLDER).mkdir()
-    shutil.copy(out / "leaderboard.json", tmp_path / explorer.FOLDER)
+    theirs["averages"] = {"900": 1.0, "4096": 2.0}
+    known = [ours, {**theirs, "claimed": 4096}, {**theirs, "tasks": 12}]
+    (tmp_path / explorer.FOLDER / "leaderboard.json").write_text(json.dumps({"rows": known}))
     explorer.write_board(tmp_path)
+    # Those with all tasks, at RULER's lengths.
     other, *published = read(tmp_path / explorer.BOARD, "leaderboard.json")["rows"]
     published, by_language = published[:52], published[52:]
-    assert other == {**theirs, "claimed": 4096}
+    assert other == {**theirs, "claimed": 4096, "averages": {"4096": 2.0}}
     printed = leaderboard.read_table(explorer.PUBLISHED)
     again = leaderboard.recomputed(printed).to_dict("records")
     assert {row["kind"] for row in published} == {"published"}

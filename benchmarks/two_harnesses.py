@@ -1,13 +1,14 @@
 """One model in two harnesses: lm-eval's own RULER tasks beside ours.
 
     pip install nltk wonderwords
-    python benchmarks/two_harnesses.py ask niah_multikey_2 --length 1024 --samples 100
-    python benchmarks/two_harnesses.py table "book/results/submitted/smollm2+dtype=float32"
+    python benchmarks/two_harnesses.py ask niah_multikey_2 --length 1024
+    python benchmarks/two_harnesses.py table "submitted/smollm2+dtype=float32"
 
 lm-eval's tasks are asked whose data need no download: single needles in noise, needles among
 needles, chains, common and coded words. It makes its own prompts, asks its ``hf`` model with the
 chat template, greedily, in float32, and scores by itself. Each answer is kept in a file; ``table``
-reads them and our stored answers, and writes a row for each task and length.
+reads them and our answers to as many questions, packed as a submission, and writes a row for each
+task and length.
 """
 
 from __future__ import annotations

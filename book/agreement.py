@@ -43,9 +43,10 @@ def of_tables() -> Iterator[Number]:
         if path.parent.name.endswith("_languages"):
             continue
         for row in Tables(path.parent).accuracy.to_dict("records"):
-            what = (*(row[name] for name in KEY), row["measure"])
             page = str(path.parent.relative_to(execute.ROOT))
-            yield Number(what, row["n"], round(100 * row["mean"], 1), page)
+            for measure, share in ((row["measure"], row["mean"]), ("recall", row["recall"])):
+                what = (*(row[name] for name in KEY), measure)
+                yield Number(what, row["n"], round(100 * share, 1), page)
 
 
 def of_page(path: Path) -> Iterator[Number]:

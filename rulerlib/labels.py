@@ -149,7 +149,7 @@ def said(label: str) -> str:
 _SAID = {
     r"num_needle_k = (\d+), num_needle_q = \1$": r"\1 keys, all asked", "task = ": "",
     "num_needle_k": "num_keys", "num_needle_v": "num_values", r"num_(\w+) = (\d+)": r"\2 \1",
-    r"\b1 (\w+[a-rt-z])s\b": r"1 \1", r"(\w+) = False": r"no \1", r" = True| =": "",
+    r"\b1 (\w+[a-rt-z])s\b": r"1 \1", r"(\w+) = [Ff]alse": r"no \1", r" = [Tt]rue| =": "",
 }  # fmt: skip
 
 

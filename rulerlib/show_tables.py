@@ -13,6 +13,7 @@ from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from rulerlib import labels
 from rulerlib.escaping import PLAIN, sentence, spoken, visible
 from rulerlib.metrics import MEASURES
 
@@ -97,14 +98,10 @@ def numeric(values: pd.DataFrame, shares: Sequence[str]) -> list[int]:
     shares
         Columns of shares, which may be text already.
     """
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
     return [
         place
         for place, name in enumerate(values.columns)
-        if name in shares
-        or INTERVAL in str(name)
-        or (is_numeric_dtype(values[name]) and not is_bool_dtype(values[name]))
+        if name in shares or INTERVAL in str(name) or values[name].dtype.kind in "iuf"
     ]
 
 
@@ -119,8 +116,8 @@ def table(
 
     Columns ``low`` and ``high`` become one, ``95 % interval``, and so do ``x low`` and
     ``x high``. What is the same in every row moves to the caption, but for shares and intervals;
-    where the measure does, ``mean`` is called by its name. An empty table that knows why it is
-    empty says so in its place.
+    where the measure does, ``mean`` is called by its name. A task's name has the knobs that a run
+    changed as readers say them. An empty table that knows why it is empty says so in its place.
 
     Parameters
     ----------
@@ -143,6 +140,8 @@ def table(
     share_names = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
     shares = [*dict.fromkeys(name for name in (*percent, *share_names) if name in values)]
     shown = intervals(values.copy(), shares, precision)
+    if "task" in shown:
+        shown["task"] = [labels.said(str(name)) for name in shown["task"]]
     constant = _constant(shown, (*shares, *(spoken_in or ()))) if folded else []
     caption = "; ".join(f"{name}: {_said(shown[name].iloc[0])}" for name in constant)
     renamed = {"mean": shown["measure"].iloc[0]} if "measure" in constant else {}

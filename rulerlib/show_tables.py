@@ -55,7 +55,7 @@ def between(low: Any, high: Any, scale: int, precision: int) -> str:
     return f"{scale * low:.{precision}f} – {scale * high:.{precision}f}"
 
 
-def aligned(styler: Any, numbers: Iterable[int]) -> Any:
+def aligned(styler: Any, numbers: Sequence[int]) -> Any:
     """Return a styled table whose columns of numbers are flush right, and whose texts have room.
 
     Short texts stay in one line, as numbers do, and others have a width in which they can be read:
@@ -66,12 +66,11 @@ def aligned(styler: Any, numbers: Iterable[int]) -> Any:
     numbers
         The places of the columns of numbers, from 0.
     """
-    places = [*numbers]
     looks: dict[str, list[str]] = {"text-align: right; white-space: nowrap": []}
     for place in range(styler.data.shape[1]):
         texts = styler.data.iloc[:, place].astype(str)
         text = "white-space: nowrap" if texts.str.len().max() <= SHORT else "min-width: 10em"
-        look = next(iter(looks)) if place in places else text
+        look = next(iter(looks)) if place in numbers else text
         looks.setdefault(look, []).append(f".col{place}")
     rules = [
         {"selector": ", ".join(places_of_look), "props": look}
@@ -116,8 +115,8 @@ def table(
 
     Columns ``low`` and ``high`` become one, ``95 % interval``, and so do ``x low`` and
     ``x high``. What is the same in every row moves to the caption, but for shares and intervals;
-    where the measure does, ``mean`` is called by its name. A task's name has the knobs that a run
-    changed as readers say them. An empty table that knows why it is empty says so in its place.
+    where the measure does, ``mean`` is called by its name. The knobs of tasks and of settings are
+    called as readers say them. An empty table that knows why it is empty says so in its place.
 
     Parameters
     ----------
@@ -140,8 +139,9 @@ def table(
     share_names = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
     shares = [*dict.fromkeys(name for name in (*percent, *share_names) if name in values)]
     shown = intervals(values.copy(), shares, precision)
-    if "task" in shown:
-        shown["task"] = [labels.said(str(name)) for name in shown["task"]]
+    for name, in_words in {"task": labels.said, "setting": labels.said_setting}.items():
+        if name in shown:
+            shown[name] = [in_words(str(value)) for value in shown[name]]
     constant = _constant(shown, (*shares, *(spoken_in or ()))) if folded else []
     caption = "; ".join(f"{name}: {_said(shown[name].iloc[0])}" for name in constant)
     renamed = {"mean": shown["measure"].iloc[0]} if "measure" in constant else {}

@@ -33,7 +33,7 @@ img { max-width: 100%; height: auto; }
 .output { overflow-x: auto; margin: .4rem 0 1rem; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .6rem .2rem 0; border-bottom: 1px solid #8886; text-align: left; }
-caption { text-align: left; }
+caption { min-width: 20rem; text-align: left; }
 summary { cursor: pointer; font-size: .9rem; }
 """
 

@@ -14,7 +14,7 @@ The reference reader has a folder of runs and of tables of its own::
 
 So have dialogues, about each of which 22 questions are asked::
 
-    rulerlib memory --language da,en --suites dialogue --sizes 10 --probes 22 --seeds 1337 \\
+    rulerlib memory --language da,en --suites dialogue --sizes 10 --probes 22 \\
         --model reference --engine reference --engine-option tokenizer=lille --root runs/dialogue
     python -m book.memory_tables runs/dialogue book/results/memory/dialogue
 

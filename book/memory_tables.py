@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rulerlib
-from book.tables import ABOUT, DECIMALS, Tables
+from book.tables import ABOUT, DECIMALS, Tables, titled
 from rulerlib import files
 from rulerlib.errors import RulerError
 
@@ -162,7 +162,7 @@ class MemoryTables(Tables):
         """Yield parts of a table, as `parts` does, of the largest whole set of each suite."""
         table = getattr(self, name)
         for names, part in _largest(table).groupby(list(by), sort=False) if len(table) else ():
-            yield ", ".join(map(str, names)), part
+            yield titled(names), part
 
     def targets(self) -> pd.DataFrame:
         """Return whether both targets are reached, a row for each system and language.

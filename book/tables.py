@@ -18,8 +18,9 @@ import importlib
 import json
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -553,7 +554,12 @@ class Tables:
         if "setting" in table:
             table = table.assign(setting=[said_setting(setting) for setting in table["setting"]])
         for names, part in table.groupby(list(by), sort=False):
-            yield ", ".join(map(str, names)), part
+            yield titled(names), part
+
+
+def titled(names: Iterable[Any]) -> str:
+    """Return names and numbers as a title, numbers with commas: ``lille, da, 1,000``."""
+    return ", ".join(f"{name:,}" if isinstance(name, Integral) else str(name) for name in names)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -330,7 +330,7 @@ def said_n(part: pd.DataFrame) -> str:
     n = sorted(set(part["n"]))
     if not n:
         return "not measured"
-    return f"n = {n[0]}" if len(n) == 1 else f"n = {n[0]} to {n[-1]}"
+    return f"n = {n[0]:,}" if len(n) == 1 else f"n = {n[0]:,} to {n[-1]:,}"
 
 
 # --- The picture ----------------------------------------------------------------------------------

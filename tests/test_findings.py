@@ -111,12 +111,12 @@ def test_the_sentence_on_curves_is_true_of_each_line(parts):
     ]).sample(frac=1, random_state=1).sort_values("task")  # fmt: skip
     said = plots.curves_in_words(table)
     if len(parts) <= 4:
-        clauses = re.findall(r"(t\d) (.+?) \(n = (\d+)(?: to (\d+))?\)\.(?:\n|$)", said)
+        clauses = re.findall(r"(t\d) (.+?) \(n = ([\d,]+)(?: to ([\d,]+))?\)\.(?:\n|$)", said)
         assert [name for name, *_ in clauses] == [f"t{number}" for number in range(len(parts))]
         for (_, clause, least, most), line in zip(clauses, parts, strict=True):
             check_course(clause, line)
             known = sorted({n for n, _ in line.values()})
-            assert (int(least), int(most or least)) == (known[0], known[-1])
+            assert (least, most or least) == (f"{known[0]:,}", f"{known[-1]:,}")
         return
     sorts = {
         "with a clear fall as the text grows": lambda line: any(

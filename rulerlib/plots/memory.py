@@ -219,7 +219,7 @@ def stores_in_words(table: pd.DataFrame) -> str:
             continue
         most = [str(fate) for fate in lost.index if lost[fate] == lost.max()]
         presets.setdefault(f"Most is lost as {listed(most)}", []).append(
-            f"{name} ({lost.max():,} of {counts.sum():,} questions{' each' if len(most) > 1 else ''})"
+            f"{name} ({lost.max():,} of {counts.sum():,} questions{' each' * (len(most) > 1)})"
         )
     return "\n".join(f"{where}: {listed(names, 12)}." for where, names in presets.items())
 

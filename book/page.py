@@ -4,14 +4,15 @@
 
     python -m book.page runs/niah-4096.ipynb    # writes runs/niah-4096.html
 
-It opens with what the run was, as the notebook's page of the book does (`book.lessons`); code,
-parameters, formulas and answers in full are folded away.
+It opens with what the run was, as the notebook's page of the book does (`book.lessons`), and with
+its result; code, parameters, formulas and answers in full are folded away.
 """
 
 from __future__ import annotations
 
 import base64
 import html
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,9 @@ from book import lessons
 
 # What is shown of an output: the first of these that it has.
 KINDS = ("image/svg+xml", "image/png", "text/html", "text/plain")
+
+RESULT = ("## The scores", "## By depth")
+"""How the sections begin that stand before all others."""
 
 STYLE = """\
 :root { color-scheme: light dark; }
@@ -57,7 +61,7 @@ def page(notebook: Any, name: str) -> Iterator[str]:
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<style>{STYLE}</style></head><body><main>"
     renderer = Renderer(escape=False, exclude_anchor_links=True)
-    for cell in notebook.cells:
+    for cell in _result_first(notebook.cells):
         if cell.cell_type == "markdown":
             yield MarkdownWithMath(renderer=renderer).render(cell.source)
         elif cell.cell_type == "code":
@@ -69,6 +73,18 @@ def page(notebook: Any, name: str) -> Iterator[str]:
                 answers = "show.answers(" in cell.source
                 yield folded("Show the answers", shown) if answers else shown
     yield "</main></body></html>"
+
+
+def _result_first(cells: list[Any]) -> Iterator[Any]:
+    """Yield the cells of a notebook, those of its result behind what stands above all sections."""
+    head: list[Any] = []
+    sections: list[list[Any]] = []
+    for cell in cells:
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
+            sections.append([])
+        (sections[-1] if sections else head).append(cell)
+    sections.sort(key=lambda section: not section[0].source.startswith(RESULT))
+    yield from itertools.chain(head, *sections)
 
 
 def folded(words: str, what: str) -> str:

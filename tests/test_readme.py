@@ -164,10 +164,10 @@ def python(words, inside):
         shutil.copyfile(inside / "runs" / "niah-4096.ipynb", inside / words[-1])
     subprocess.run([sys.executable, *words[1:]], cwd=inside, check=True, timeout=120)
     if "book.page" in words:
-        # Its pictures stand in it, and it asks nobody.
+        # Its pictures stand in it, it asks nobody, and its result comes first.
         page = (inside / words[-1]).with_suffix(".html").read_text("utf-8")
         assert page.count('src="data:image/svg+xml') >= 2
-        assert "accuracy by length. " in page
+        assert page.index("accuracy by length. ") < page.index(">Parameters<")
         assert not re.search(r"\$\$|<script|<link|(src|href)=.(https?:)?//[^>]*\.(js|css)", page)
 
 

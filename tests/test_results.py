@@ -296,12 +296,17 @@ def test_the_page_shows_them(small, tmp_path):
     assert not [out for out in found if out.get("name") == "stderr"], "no warnings"
     data = [out.data for out in found if "data" in out]
     pictures = [each for each in data if "image/png" in each]
-    # The averages; for each of two languages curves, depths, a study, errors twice.
-    assert len(pictures) == 1 + 2 * 5
+    parts = Tables(given["tables"]).parts("studies", "study", "language")
+    scored = {title: bool(part["mean"].any()) for title, part in parts}
+    # The averages; for each of two languages curves, depths, errors twice; studies with a score.
+    assert len(scored) == 2
+    assert len(pictures) == 1 + 2 * 4 + sum(scored.values())
     assert all(len(each["text/plain"]) > 40 for each in pictures)
     whole = " ".join(each.get("text/html", "") for each in data)
     assert results.NONE_YET not in whole
     assert "95 % interval" in whole
+    for title, any_right in scored.items():
+        assert f">{title}{'' if any_right else ': recall'}</caption>" in whole
 
 
 def test_a_second_time_asks_nothing_and_gives_the_same_bytes(small, monkeypatch):

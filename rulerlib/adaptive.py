@@ -7,10 +7,10 @@ of Bounded Random Variables by Betting"). Against "8K" he bets that a length up 
 threshold, and that a longer one lies above it, and what he wins at all lengths is multiplied. The
 averages are taken to fall with the length: one that comes back is not looked for.
 
-A round asks every task, those twice whose answers vary most. Before it a rate is claimed for
-each task, so that the mean of all rates is the average that is claimed: what is expected of the
-tasks, moved by the same points. An answer ``y`` to a task that is asked ``n`` times multiplies the
-money by ``1 + stake (y - claimed) / n``. A round multiplies it on average by no more than
+A round asks every task equally often. Before it a rate is claimed for each task, so that the mean
+of all rates is the average that is claimed: what is expected of the tasks, moved by the same
+points. An answer ``y`` to a task that is asked ``n`` times multiplies the money by
+``1 + stake (y - claimed) / n``. A round multiplies it on average by no more than
 ``exp(stake * sum of all (rate - claimed))``, which is 1 or less if the claim is true, whatever is
 expected of which task; so only the variance within the tasks counts. The money lies on several
 stakes: one that wins most on average where the average is as expected (Kelly's criterion), and
@@ -47,7 +47,7 @@ Array = NDArray[np.float64]
 GAPS, EXPECTED_GAPS, MONEY = [0.02, 0.08], (0.012, 0.25), np.array([0.5, 0.3, 0.15])
 
 # No bet loses more than this share of what it is made with.
-MOST = 0.8
+MOST = 0.9
 
 # What is expected of a task before anybody answered, and as how many answers that counts.
 EXPECTED, WEIGHT = 0.85, 1.5
@@ -61,16 +61,15 @@ FALL, STEP, START, SPREAD = 0.03, 0.04, 0.014, 0.1
 
 # Standard errors by which a gap is taken to be larger than expected when the next length is chosen:
 # one that seems near the threshold after a few answers would else not be asked again.
-HOPE = 2.0
+HOPE = 1.0
 
 # Averages this near to the threshold are bet on in both directions.
 NEAR = 0.01
 
-# How alike right answers on one context are expected to be: their correlation.
-ALIKE = 0.1
-
-# Tasks whose draws vary by less than this, a token's worth, are asked as if they varied so much.
-FLOOR = 0.2
+# How alike right answers on one context are expected to be (their correlation), and what that is
+# worth beside what is seen of a task's draws, in variances of a single answer: draws of several
+# questions, and of several references, vary less.
+ALIKE, UNSEEN = 0.1, 0.6
 
 # Models that are drawn to say what a search will cost.
 DRAWN = 40
@@ -123,7 +122,7 @@ class Search:
         self._queries = np.array([queries.get(task, 1) for task in self.tasks])
         self.path, self.speed, self.seconds = list[dict[str, Any]](), 0.0, 0.0
         shape = len(self.lengths), len(self.tasks)
-        self.sums, self.counts = np.zeros(shape), np.zeros(shape)
+        self.sums, self.counts, self._squares = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         # The logarithm of what each stake won: for "above" and for "below", at each length.
         self._won = np.zeros((len(self.lengths), 2, len(MONEY)))
         # The same against each of the `AVERAGES`, both ways.
@@ -303,27 +302,25 @@ class Search:
 
     def ask(self) -> tuple[int, list[str]]:
         """Return the length of the next questions, and a task for each."""
-        variances = self._variances
-        place = self._place(variances)
+        place = self._place()
         # The more was asked at a length, the more is asked before its answers are looked at.
-        rounds = 1 + int(self.counts[place].sum() / len(self.tasks) / 16)
-        often = rounds * self._often(variances)[place]
+        often = 1 + int(self.counts[place].mean() / 32)
         return self.lengths[place], [*np.repeat(self.tasks, often).tolist()]
 
     @cached_property
     def _variances(self) -> Array:
-        """How much a draw of each task is expected to vary at each length."""
-        expected = self._expected
+        """How much a draw of each task is expected to vary at each length.
+
+        What is seen at all lengths says how much less than a single answer at the same rate.
+        """
+        single = self._expected * (1 - self._expected)
         alike = (1 + (self._queries - 1) * ALIKE) / self._queries
-        return np.asarray(expected * (1 - expected) * alike)
+        seen = (self._squares - self.sums**2 / np.maximum(self.counts, 1)).sum(axis=0)
+        expected = (np.maximum(self.counts - 1, 0) * single).sum(axis=0)
+        less = np.clip((UNSEEN * alike + seen) / (UNSEEN + expected), 0.02, 1)
+        return np.asarray(single * less)
 
-    def _often(self, variances: Array) -> NDArray[np.int64]:
-        """Return how often a round asks each task: as its draws vary, for their tokens."""
-        spread = np.sqrt(variances / self._queries)
-        least = np.maximum(spread.min(axis=1, keepdims=True), FLOOR)
-        return np.asarray(np.maximum(np.round(spread / least), 1), int)
-
-    def _place(self, variances: Array) -> int:
+    def _place(self) -> int:
         """Return the place of the length where the next answers tell the most for their tokens.
 
         For each pair of neighbouring outcomes: what it is expected to cost to refute all others.
@@ -335,7 +332,7 @@ class Search:
         first, last, gaps = left[0], left[-1], averages - self.threshold
         missing = np.maximum(self._needed - self.evidence(), 0.1)
         # What it costs to win 1, in the logarithm, where a length is taken to be above or below.
-        dear = [self._costs(sign * gaps + HOPE * errors, variances) for sign in (1, -1)]
+        dear = [self._costs(sign * gaps + HOPE * errors) for sign in (1, -1)]
         best, chosen = math.inf, min(int(first), len(self.lengths) - 1)
         for pair in range(first, last):
             costs = []
@@ -350,16 +347,16 @@ class Search:
                 best, chosen = total, min(costs)[1]
         return chosen
 
-    def _costs(self, gaps: Array, variances: Array) -> Array:
+    def _costs(self, gaps: Array) -> Array:
         """Return the tokens of each length after which bets on averages ``gaps`` away win 1.
 
         A bet wins on average half the squared gap over the variance (Kelly's criterion).
         """
         small = 0.004 * np.exp(np.clip(300 * (gaps - 0.004), -20, 0))
-        gaps, often = np.where(gaps > 0.004, gaps, small), self._often(variances)
-        spread = ((variances + gaps[:, None] ** 2) / often).sum(axis=1)
+        gaps = np.where(gaps > 0.004, gaps, small)
+        spread = (self._variances + gaps[:, None] ** 2).sum(axis=1)
         won = (len(self.tasks) * gaps) ** 2 / (2 * spread)
-        return np.asarray((often @ self._queries) * self.lengths / won)
+        return np.asarray(self._queries.sum() * np.array(self.lengths) / won)
 
     # --- What came back ---
 
@@ -386,6 +383,7 @@ class Search:
                 self._won_against[place, side, number] += won[:-1]
                 self._won[place, side, number] += won[-1] * bets
         np.add.at(self.sums[place], numbers, values)
+        np.add.at(self._squares[place], numbers, values**2)
         np.add.at(self.counts[place], numbers, 1)
         # What is expected, which is looked at several times between two rounds, is another now.
         del self._expected, self._variances, self._curve

@@ -32,7 +32,7 @@ from rulerlib.tasks import names, resolve
 # Returns the mean scores of a task at a length: from which draw on, and how many.
 Draws = Callable[[str, int, int, int], list[float]]
 
-QUERIES = 4
+QUERIES = 5
 """Questions on one context, where a task allows several: more of them tell less and less."""
 
 SHARE = 0.2

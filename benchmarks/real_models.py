@@ -9,12 +9,18 @@ answers of up to 128 tokens. Each is a process of its own with as many threads, 
 before the clock runs, and is given what it would be given in use: lm-eval one prompt at a time in
 the same number format as ours, llama.cpp the quantized file. What is printed are seconds a prompt,
 of the clock and of the processor, and both in relation to ours.
+
+With ``--queries`` so many questions have a context in common, of two tasks that allow it. Ours
+reads a context once for all of them; llama.cpp keeps what the next prompt begins with; lm-eval
+reads every prompt.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import operator
 import os
 import subprocess
 import sys
@@ -23,6 +29,7 @@ from collections.abc import Callable
 from typing import Any
 
 TASKS = ("niah_single_2", "niah_multikey_2", "niah_multiquery", "vt")
+SHARING = ("niah_multikey_2", "niah_multikey_3")
 MOST = 128
 ROUNDS = 4
 THREADS = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
@@ -41,12 +48,14 @@ def ours(settings: dict[str, Any]) -> Answer:
     def answer(prompts: list[dict[str, Any]]) -> int:
         size = engine.batch_size(settings["length"]) or len(prompts)
         tokens = 0
-        for start in range(0, len(prompts), size):
-            requests = [
-                models.Request(prompt["text"], prompt["special"], MOST)
-                for prompt in prompts[start : start + size]
-            ]
-            tokens += sum(result.tokens for result in models.in_order(engine, requests))
+        for context, alike in itertools.groupby(prompts, key=operator.itemgetter("context")):
+            # As `rulerlib.predict` does: all questions on a context in one call.
+            while part := [*(alike if context else itertools.islice(alike, size))]:
+                requests = [
+                    models.Request(prompt["text"], prompt["special"], MOST, group=context)
+                    for prompt in part
+                ]
+                tokens += sum(result.tokens for result in models.in_order(engine, requests))
         return tokens
 
     return answer
@@ -92,8 +101,11 @@ def llama_cpp(settings: dict[str, Any]) -> Answer:
     def answer(prompts: list[dict[str, Any]]) -> int:
         tokens = 0
         for prompt in prompts:
-            model.reset()
-            model.eval(prompt["ids"])
+            # What the last prompt began with too stays, as in its server; the rest goes.
+            before = model.input_ids[: model.n_tokens].tolist()
+            kept = model.longest_token_prefix(before, prompt["ids"])
+            model.n_tokens = min(kept, len(prompt["ids"]) - 1)
+            model.eval(prompt["ids"][model.n_tokens :])
             for _ in range(MOST):
                 token = likeliest()
                 tokens += 1
@@ -126,7 +138,9 @@ def serve(way: str) -> None:
         print(json.dumps(figures), file=out, flush=True)
 
 
-def measure(model: str, length: int, count: int, dtype: str, python: str | None) -> None:
+def measure(
+    model: str, length: int, count: int, dtype: str, python: str | None, queries: int
+) -> None:
     """Print how long each way takes for a prompt."""
     import transformers
     from tqdm import tqdm
@@ -136,13 +150,23 @@ def measure(model: str, length: int, count: int, dtype: str, python: str | None)
     from rulerlib.predict import request
 
     engine = models.load(model, "transformers", dtype=dtype)
-    each = -(-count // len(TASKS))
-    datasets = [Dataset(task, length, "en", model, num_samples=each) for task in TASKS]
-    requests = [request(data[at], data.frame, MOST) for at in range(each) for data in datasets]
+    tasks = SHARING if queries > 1 else TASKS
+    each = -(-count // len(tasks))
+    datasets = [
+        Dataset(task, length, "en", model, num_samples=each, queries_per_context=queries)
+        for task in tasks
+    ]
+    requests = [
+        request(data[at], data.frame, MOST)
+        for first in range(0, each, queries)
+        for data in datasets
+        for at in range(first, min(first + queries, each))
+    ]
     prompts = [
         {
             "text": item.prompt,
             "special": item.special,
+            "context": item.group,
             "ids": engine.tokenizer.encode(item.prompt, item.special),
         }
         for item in requests[:count]
@@ -169,7 +193,7 @@ def measure(model: str, length: int, count: int, dtype: str, python: str | None)
         if process.stdout.readline().strip() != "ready":
             raise SystemExit(f"{way} did not start.")
     sums = {way: [0.0, 0.0, 0.0] for way in processes}
-    size = -(-count // ROUNDS)
+    size = -(-count // (ROUNDS * queries)) * queries
     with tqdm(total=count * len(processes), desc=f"{model}, {length}") as bar:
         for start in range(0, count, size):
             part = prompts[start : start + size]
@@ -179,7 +203,10 @@ def measure(model: str, length: int, count: int, dtype: str, python: str | None)
                 figures = json.loads(process.stdout.readline())
                 sums[way] = [one + two for one, two in zip(sums[way], figures, strict=True)]
                 bar.update(len(part))
-    print(f"{model}, {count} prompts of {length} tokens, {engine.dtype}, {THREADS} threads")
+    print(
+        f"{model}, {count} prompts of {length} tokens, {queries} on a context, {engine.dtype},"
+        f" {THREADS} threads"
+    )
     for way, (clock, processor, tokens) in sums.items():
         print(
             f"{way:10} {clock / count:6.2f} s a prompt ({clock / sums['ours'][0]:.2f} of ours),"
@@ -195,13 +222,21 @@ def main() -> None:
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--length", type=int, default=1024, help="tokens")
     parser.add_argument("--count", type=int, default=100, help="prompts")
+    parser.add_argument("--queries", type=int, default=1, help="questions on a context")
     parser.add_argument("--dtype", default="auto", help="of ours and of lm-eval's model")
     parser.add_argument("--serve", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve(options.serve)
     else:
-        measure(options.model, options.length, options.count, options.dtype, options.python)
+        measure(
+            options.model,
+            options.length,
+            options.count,
+            options.dtype,
+            options.python,
+            options.queries,
+        )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ before the clock runs, and is given what it would be given in use: lm-eval one p
 the same number format as ours, llama.cpp the quantized file. What is printed are seconds a prompt,
 of the clock and of the processor, and both in relation to ours.
 
-With ``--queries`` so many questions have a context in common, of two tasks that allow it. Ours
+With ``--queries 8`` eight questions have a context in common, of two tasks that allow it. Ours
 reads a context once for all of them; llama.cpp keeps what the next prompt begins with; lm-eval
 reads every prompt.
 """
@@ -50,7 +50,7 @@ def ours(settings: dict[str, Any]) -> Answer:
         tokens = 0
         for context, alike in itertools.groupby(prompts, key=operator.itemgetter("context")):
             # As `rulerlib.predict` does: all questions on a context in one call.
-            while part := [*(alike if context else itertools.islice(alike, size))]:
+            while part := [*itertools.islice(alike, size if context is None else None)]:
                 requests = [
                     models.Request(prompt["text"], prompt["special"], MOST, group=context)
                     for prompt in part
@@ -156,8 +156,9 @@ def measure(
         Dataset(task, length, "en", model, num_samples=each, queries_per_context=queries)
         for task in tasks
     ]
+    # In an order in which all questions on a context follow each other.
     requests = [
-        request(data[at], data.frame, MOST)
+        (data.task, request(data[at], data.frame, MOST))
         for first in range(0, each, queries)
         for data in datasets
         for at in range(first, min(first + queries, each))
@@ -166,10 +167,10 @@ def measure(
         {
             "text": item.prompt,
             "special": item.special,
-            "context": item.group,
+            "context": None if item.group is None else f"{task} {item.group}",
             "ids": engine.tokenizer.encode(item.prompt, item.special),
         }
-        for item in requests[:count]
+        for task, item in requests[:count]
     ]
     ends = transformers.GenerationConfig.from_pretrained(gguf.folder(model)).eos_token_id
     settings = {

@@ -47,7 +47,7 @@ Array = NDArray[np.float64]
 GAPS, EXPECTED_GAPS, MONEY = [0.02, 0.08], (0.012, 0.25), np.array([0.5, 0.3, 0.15])
 
 # No bet loses more than this share of what it is made with.
-MOST = 0.9
+MOST = 0.8
 
 # What is expected of a task before anybody answered, and as how many answers that counts.
 EXPECTED, WEIGHT = 0.85, 1.5

@@ -25,14 +25,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from rulerlib import files, languages, packages
-from rulerlib.errors import (
-    ParameterError,
-    dictionary,
-    flag,
-    one_of,
-    require,
-    whole_number,
-)
+from rulerlib.errors import ParameterError, dictionary, flag, one_of, require, whole_number
 from rulerlib.fields import settings_file
 from rulerlib.languages import Language
 from rulerlib.memory.outside import OutsideMemory, settings_of
@@ -180,13 +173,10 @@ class Preset:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data, the settings that nobody chose included."""
         return {
-            "name": self.name,
-            "system": self.system,
-            **_source(self.system),
-            "settings": self.settings,
-            "surprise": self.surprise,
+            "name": self.name, "system": self.system, **_source(self.system),
+            "settings": self.settings, "surprise": self.surprise,
             **{name: getattr(self, name) for name in ASKED},
-        }
+        }  # fmt: skip
 
     def changeable(self) -> dict[str, Any]:
         """Return all that can be changed, with what the preset has there, by name."""

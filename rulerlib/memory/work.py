@@ -131,21 +131,14 @@ class Work:
                 knobs[name] = getattr(recipe, name)
         if self.engine_options:
             recorded = models.recorded(self.reader(), self.engine_options)
+        # A model without a chat template is refused, so that a format with one says nothing.
+        form = replace(form, chat=None if form.chat else False)
         return Cell(
-            checkpoints.short_name(self.model),
-            recipe.suite,
-            recipe.language,
-            self.budget,
-            knobs=knobs,
-            seed=recipe.seed,
-            engine=self.engine,
-            options=recorded,
-            weights=checkpoints.short_weights(self.model, self.engine),
-            # A model without a chat template is refused, so that this says nothing.
-            format=replace(form, chat=None if form.chat else False),
-            decoding=self.preset.decoding(),
-            memory=self.preset.short,
-        )
+            checkpoints.short_name(self.model), recipe.suite, recipe.language, self.budget,
+            knobs=knobs, seed=recipe.seed, engine=self.engine, options=recorded,
+            weights=checkpoints.short_weights(self.model, self.engine), format=form,
+            decoding=self.preset.decoding(), memory=self.preset.short,
+        )  # fmt: skip
 
     @property
     def episodes_name(self) -> str:

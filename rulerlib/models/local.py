@@ -182,20 +182,27 @@ class Sampling:
     Parameters
     ----------
     requests
-        For each row of the batch its request.
+        Those of a batch.
+
+    Attributes
+    ----------
+    rows
+        For each row that is left of the batch, the place of its request.
     """
 
     def __init__(self, requests: Sequence[Request]) -> None:
-        self._rows = [
-            (row, request.decoding, random.Random(drawing_seed(request)))
-            for row, request in enumerate(requests)
+        self.rows = [*range(len(requests))]
+        self._drawn = {
+            place: (request.decoding, random.Random(drawing_seed(request)))
+            for place, request in enumerate(requests)
             if not request.decoding.greedy
-        ]
+        }
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Return the scores, of shape (prompts, vocabulary), after the drawing."""
         scores = scores.clone()
-        for row, decoding, numbers in self._rows:
+        left = {row: self._drawn[at] for row, at in enumerate(self.rows) if at in self._drawn}
+        for row, (decoding, numbers) in left.items():
             chances = (scores[row].float() / decoding.temperature).softmax(-1)
             chances, order = chances.sort(descending=True, stable=True)
             sums = chances.cumsum(-1)
@@ -209,8 +216,6 @@ class Sampling:
 
 class Stopping:
     """A stopping criterion of transformers: which prompts of a batch have come to a stop string.
-
-    It also notes when the first token was there.
 
     Parameters
     ----------

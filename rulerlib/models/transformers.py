@@ -15,13 +15,13 @@ import gc
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rulerlib import packages
 from rulerlib.errors import ParameterError, one_of, require, whole_number
 from rulerlib.models import Generation, Likelihood, Request, Result
+from rulerlib.models.caches import Opening, joined
 from rulerlib.models.cutting import cut_answer
 from rulerlib.models.local import Local, ReadPrompt, Sampling, Stopping, available, torch
 
@@ -34,6 +34,9 @@ BATCH_TOKENS = {"cpu": 32_768, "cuda": 65_536, "mps": 32_768}
 # each piece then meets the window before it and no more. Longer pieces are fewer calls, which is
 # what a GPU waits for: 8,192 tokens of Gemma 3 270M took 0.12 s on an H100 in place of 0.17.
 PIECE = {"cpu": 1_024, "cuda": 2_048, "mps": 1_024}
+
+# Answers are written so many tokens at a time; those that have ended leave in between.
+STRETCH = 16
 
 # Scores, one for each token of the vocabulary at each place of a text, that are held at a time
 # unless a single text has more.
@@ -76,13 +79,9 @@ class Engine(Local):
     engine = "transformers"
 
     def __init__(
-        self,
-        name: str,
-        dtype: str = "auto",
-        device: str = "auto",
-        batch_size: int | None = None,
-        trust_remote_code: bool = False,
-    ) -> None:
+        self, name: str, dtype: str = "auto", device: str = "auto",
+        batch_size: int | None = None, trust_remote_code: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(name, dtype, trust_remote_code)
         self._wanted_device = one_of("device", device, DEVICES)
         if batch_size is not None:
@@ -113,7 +112,7 @@ class Engine(Local):
         for group, members in itertools.groupby(prompts, key=lambda prompt: prompt.request.group):
             batch = list(members)
             if group is None:
-                yield from self._batch(batch, _Opening())
+                yield from self._batch(batch, Opening())
                 continue
             context = self._context([prompt.ids for prompt in batch])
             size = self.batch_size(_width(batch)) if self._joinable else 1
@@ -143,10 +142,9 @@ class Engine(Local):
         def read(part: Sequence[ReadPrompt]) -> list[Likelihood]:
             width = _width(part)
             # Padding stands behind a text, where nothing that counts looks at it.
-            rows = [[*text.ids, *[0] * (width - len(text.ids))] for text in part]
-            mask = [[1] * len(text.ids) + [0] * (width - len(text.ids)) for text in part]
-            ids = torch().tensor(rows, device=self.device)
-            mask = torch().tensor(mask, device=self.device)
+            rows = [text.ids + [0] * (width - len(text.ids)) for text in part]
+            seen = [[1] * len(text.ids) + [0] * (width - len(text.ids)) for text in part]
+            ids, mask = (torch().tensor(table, device=self.device) for table in (rows, seen))
             entropy = torch().nn.functional.cross_entropy
             likelihoods = []
             with torch().inference_mode():
@@ -160,9 +158,7 @@ class Engine(Local):
         for _, likelihoods in self._parts(batch, read):
             yield from likelihoods
 
-    def _batch(
-        self, batch: list[ReadPrompt], context: _Opening
-    ) -> Iterator[tuple[int, Generation]]:
+    def _batch(self, batch: list[ReadPrompt], context: Opening) -> Iterator[tuple[int, Generation]]:
         """Read prompts together, and yield what is generated for each."""
         for part, answers in self._parts(batch, functools.partial(self._together, context=context)):
             split = len(part) if len(part) < len(batch) else 0
@@ -171,10 +167,9 @@ class Engine(Local):
                 # The first answer bears what was read for all.
                 computed = length - len(context.ids) + context.computed
                 context.computed = 0
-                yield (
-                    prompt.position,
-                    Generation(text, count, ended, prompt.kept, length, computed, split=split),
-                )
+                kept = prompt.kept
+                answer = Generation(text, count, ended, kept, length, computed, split=split)
+                yield prompt.position, answer
 
     def _parts(
         self, left: list[ReadPrompt], read: Callable[[Sequence[ReadPrompt]], list[Result]]
@@ -215,48 +210,65 @@ class Engine(Local):
             )
 
     def _together(
-        self, batch: Sequence[ReadPrompt], context: _Opening
+        self, batch: Sequence[ReadPrompt], context: Opening
     ) -> list[tuple[str, int, bool]]:
         """Return each text, its tokens' number, and whether it ended."""
         requests = [prompt.request for prompt in batch]
-        width = _width(batch)
+        width, most = _width(batch), max(request.max_new_tokens for request in requests)
         padding = self.tokenizer.pad_id or 0
         # Padding stands before each prompt: positions are counted without it, and nothing looks at
         # it.
         fills = [width - len(prompt.ids) for prompt in batch]
         rows = [[padding] * fill + prompt.ids for fill, prompt in zip(fills, batch, strict=True)]
         seen = [[0] * fill + [1] * (width - fill) for fill in fills]
-        decode = self.tokenizer.decode
-        stopping = Stopping(requests, width, decode)
+        ids, mask = (torch().tensor(table, device=self.device) for table in (rows, seen))
         greedy = all(request.decoding.greedy for request in requests)
-        more = {}
+        sampling, left = Sampling(requests), [*range(len(batch))]
+        cache: Any = None
+        stretch, answers = most, [("", 0, False)] * len(batch)
         with torch().inference_mode():
             # Something is read here, and something left to go on from.
             if context.ids or (self._joinable and width - max(fills) > 1):
                 caches = [self._read(prompt.ids[:-1], context) for prompt in batch]
-                more = {"past_key_values": _joined(caches)}
-            # transformers asks for the logits of the last position alone during prefill.
-            output = self._model.generate(
-                input_ids=torch().tensor(rows, device=self.device),
-                attention_mask=torch().tensor(seen, device=self.device),
-                max_new_tokens=max(request.max_new_tokens for request in requests),
-                do_sample=False,
-                num_beams=1,
-                pad_token_id=padding,
-                stopping_criteria=[stopping],
-                logits_processor=None if greedy else [Sampling(requests)],
-                **more,
-            )
-        answers = []
-        for request, row in zip(requests, output[:, width:].tolist(), strict=True):
-            row = row[: request.max_new_tokens]
-            length = next((at + 1 for at, token in enumerate(row) if token in self._ends), len(row))
-            ended = length > 0 and row[length - 1] in self._ends
-            text, length, stopped = cut_answer(row[:length], request, decode)
-            answers.append((text, length, ended or stopped))
+                cache = joined(caches, most) if self._joinable else caches[0]
+                stretch = STRETCH if self._joinable else most
+            for written in range(0, most, stretch):
+                # transformers asks for the logits of the last position alone during prefill.
+                waiting = [requests[row] for row in left]
+                ids = self._model.generate(
+                    input_ids=ids, attention_mask=mask, past_key_values=cache, do_sample=False,
+                    num_beams=1, max_new_tokens=min(stretch, most - written), pad_token_id=padding,
+                    stopping_criteria=[Stopping(waiting, width, self.tokenizer.decode)],
+                    logits_processor=None if greedy else [sampling],
+                )  # fmt: skip
+                for row, tokens in zip(left, ids[:, width:].tolist(), strict=True):
+                    answers[row] = self._answer(requests[row], tokens)
+                # Answers that have ended leave the batch, and the others go on without them.
+                stay = [
+                    place
+                    for place, row in enumerate(left)
+                    if not answers[row][2] and answers[row][1] < requests[row].max_new_tokens
+                ]
+                if not stay:
+                    break
+                if len(stay) < len(left):
+                    left = sampling.rows = [left[place] for place in stay]
+                    ids, mask = ids[stay], mask[stay]
+                    for layer in cache.layers:
+                        layer.update.keep(stay)
+                mask = torch().nn.functional.pad(mask, (0, ids.shape[1] - mask.shape[1]), value=1)
         return answers
 
-    def _context(self, prompts: Sequence[list[int]]) -> _Opening:
+    def _answer(self, request: Request, tokens: list[int]) -> tuple[str, int, bool]:
+        """Return the text of what was written, its tokens' number, and whether it ended."""
+        tokens = tokens[: request.max_new_tokens]
+        ends = (at + 1 for at, token in enumerate(tokens) if token in self._ends)
+        length = next(ends, len(tokens))
+        ended = length > 0 and tokens[length - 1] in self._ends
+        text, length, stopped = cut_answer(tokens[:length], request, self.tokenizer.decode)
+        return text, length, ended or stopped
+
+    def _context(self, prompts: Sequence[list[int]]) -> Opening:
         """Return the tokens that all prompts begin with; none where these cannot be read once.
 
         Whole prompts are compared, as tokens: where the context ends and a question begins, a
@@ -268,8 +280,8 @@ class Engine(Local):
         # Something must be left of each prompt, to go on from.
         ids = same[: min(map(len, prompts)) - 1]
         if len(prompts) < 2 or not ids or not self._model._supports_default_dynamic_cache():
-            return _Opening()
-        return _Opening(ids)
+            return Opening()
+        return Opening(ids)
 
     def _empty_cache(self) -> Any:
         from transformers import DynamicCache
@@ -290,10 +302,10 @@ class Engine(Local):
             type(layer) in kinds for layer in self._empty_cache().layers or [None]
         )
 
-    def _read(self, ids: Sequence[int], context: _Opening) -> Any:
+    def _read(self, ids: Sequence[int], context: Opening) -> Any:
         """Return what the model keeps of tokens that begin with a context, which is read once."""
         if context.ids and context.cache is None:
-            context.cache = self._read(context.ids, _Opening())
+            context.cache = self._read(context.ids, Opening())
             context.computed = len(context.ids)
         if not context.ids:
             cache = self._empty_cache()
@@ -346,48 +358,6 @@ class Engine(Local):
                 raise
             allowed_values = f"one whose weights fit into the memory of '{self.device}'"
             raise ParameterError("model", self.name, allowed_values) from error
-
-
-@dataclass
-class _Opening:
-    """The tokens that several prompts begin with; none where each prompt is read as a whole.
-
-    Attributes
-    ----------
-    ids
-        Its tokens.
-    cache
-        Its keys and values, once they are computed.
-    computed
-        How many of its tokens were computed and are not yet counted to an answer.
-    """
-
-    ids: Sequence[int] = ()
-    cache: Any = None
-    computed: int = 0
-
-
-def _joined(caches: Sequence[Any]) -> Any:
-    """Return one cache for all prompts, the shorter ones with padding before them.
-
-    The tensors of the caches are let go, layer by layer.
-    """
-    first = caches[0]
-    if len(caches) == 1:
-        return first
-    length = max(cache.get_seq_length() for cache in caches)
-    pad = torch().nn.functional.pad
-    for layers in zip(*(cache.layers for cache in caches), strict=True):
-        width = max(layer.keys.shape[-2] for layer in layers)
-        for name in ("keys", "values"):
-            tensors = [getattr(layer, name) for layer in layers]
-            padded = [pad(tensor, (0, 0, width - tensor.shape[-2], 0)) for tensor in tensors]
-            for layer in layers:
-                setattr(layer, name, None)
-            setattr(layers[0], name, torch().cat(padded))
-        if layers[0].is_sliding:
-            layers[0].cumulative_length = length
-    return first
 
 
 def _width(batch: Sequence[ReadPrompt]) -> int:

@@ -86,25 +86,18 @@ class Engine(Local):
     engine = "vllm"
 
     def __init__(
-        self,
-        name: str,
-        dtype: str = "auto",
-        tensor_parallel_size: int = 1,
-        max_model_len: int | None = None,
-        enable_prefix_caching: bool = True,
-        trust_remote_code: bool = False,
-        **engine_arguments: Any,
-    ) -> None:
+        self, name: str, dtype: str = "auto", tensor_parallel_size: int = 1,
+        max_model_len: int | None = None, enable_prefix_caching: bool = True,
+        trust_remote_code: bool = False, **engine_arguments: Any,
+    ) -> None:  # fmt: skip
         super().__init__(name, dtype, trust_remote_code)
         self._parallel = whole_number("tensor_parallel_size", tensor_parallel_size, 1)
         if max_model_len is not None:
             whole_number("max_model_len", max_model_len, 2)
         self._max_model_len = max_model_len
         self._caching = flag("enable_prefix_caching", enable_prefix_caching)
-        self._more = engine_arguments
-        self._reserved = 0
+        self._more, self._reserved, self._asked = engine_arguments, 0, 0
         self._loaded: Any = None
-        self._asked = 0
         if importlib.util.find_spec("vllm") is None:
             raise MissingExtraError("vllm", "vllm", "This engine")
         if engine_arguments:
@@ -249,16 +242,11 @@ class Engine(Local):
         from vllm import EngineArgs, LLMEngine
 
         arguments = {
-            "disable_log_stats": True,
-            "use_tqdm_on_load": False,
-            **self._more,
-            "model": self._folder,
-            "dtype": self.dtype,
-            "tensor_parallel_size": self._parallel,
-            "enable_prefix_caching": self._caching,
+            "disable_log_stats": True, "use_tqdm_on_load": False, **self._more,
+            "model": self._folder, "dtype": self.dtype, "max_model_len": max_model_len,
+            "tensor_parallel_size": self._parallel, "enable_prefix_caching": self._caching,
             "trust_remote_code": self._trust,
-            "max_model_len": max_model_len,
-        }
+        }  # fmt: skip
         try:
             return LLMEngine.from_engine_args(EngineArgs(**arguments))
         except (OSError, ValueError, RuntimeError) as error:
@@ -280,14 +268,10 @@ def _parameters(request: Request, stop: Sequence[str], **told: Any) -> Any:
     decoding = request.decoding
     drawn = {} if decoding.greedy else {"top_p": decoding.top_p, "seed": drawing_seed(request)}
     return SamplingParams(
-        temperature=float(decoding.temperature),
-        max_tokens=request.max_new_tokens,
-        stop=list(stop),
-        detokenize=bool(stop),
-        output_kind=RequestOutputKind.FINAL_ONLY,
-        **drawn,
-        **told,
-    )
+        temperature=float(decoding.temperature), max_tokens=request.max_new_tokens,
+        stop=list(stop), detokenize=bool(stop), output_kind=RequestOutputKind.FINAL_ONLY,
+        **drawn, **told,
+    )  # fmt: skip
 
 
 def _check(arguments: dict[str, Any]) -> None:

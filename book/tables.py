@@ -77,8 +77,6 @@ class Plan:
         What is asked; a task that does not fit a length is left out there.
     lengths
         For each length in tokens the number of samples.
-    left_out
-        For some lengths the tasks that are not asked there; tables name them as missing.
     trained
         How far the model was trained, in tokens; marked in figures.
     thresholds
@@ -103,7 +101,6 @@ class Plan:
     languages: Sequence[str] = ("da", "en")
     tasks: str | Sequence[str] = "all"
     lengths: Mapping[int, int] = field(default_factory=lambda: {1024: 100})
-    left_out: Mapping[int, Sequence[str]] = field(default_factory=dict)
     trained: int | None = None
     thresholds: Sequence[float] = (85.6,)
     studies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -115,8 +112,6 @@ class Plan:
     def __post_init__(self) -> None:
         if not isinstance(self.lengths, Mapping) or not self.lengths:
             raise ParameterError("lengths", self.lengths, "a number of samples for each length")
-        if not isinstance(self.left_out, Mapping) or not {*self.left_out} <= {*self.lengths}:
-            raise ParameterError("left_out", self.left_out, "names of tasks for some lengths")
         for name in ("languages", "thresholds"):
             value = getattr(self, name)
             if not isinstance(value, (list, tuple)) or not value:
@@ -139,7 +134,7 @@ class Plan:
         # Runs check the rest.
         for language in self.languages:
             for length in self.lengths:
-                Run(tasks=self.names(length), **self.settings(language, length))
+                Run(tasks=self.tasks, **self.settings(language, length))
             for name in self.studies:
                 Run(**self._study(name, language))
 
@@ -185,11 +180,6 @@ class Plan:
             "output": self.output,
         }
 
-    def names(self, length: int) -> list[str]:
-        """Return the tasks that are asked at a length, if they fit it."""
-        left_out = tasks.names(self.left_out[length]) if length in self.left_out else []
-        return [name for name in tasks.names(self.tasks) if name not in left_out]
-
     def _study(self, name: str, language: str) -> dict[str, Any]:
         study = self.studies[name]
         return {
@@ -215,7 +205,7 @@ class Plan:
     def fitting(self, language: str, length: int) -> Run | None:
         """Return the run of all tasks that fit this length; None where none does."""
         fitting = []
-        for name in self.names(length):
+        for name in tasks.names(self.tasks):
             try:
                 _ = self.run(name, language, length).cells
             except ParameterError as error:
@@ -541,9 +531,8 @@ class Tables:
             # Version 0.1.0 asked at one length.
             study.setdefault("lengths", [study.pop("length", None)])
         # JSON has only texts for names.
-        for name in {"lengths", "left_out"} & {*settings}:
-            settings[name] = {int(length): given for length, given in settings[name].items()}
-        return Plan(**settings)
+        lengths = {int(length): count for length, count in settings["lengths"].items()}
+        return Plan(**{**settings, "lengths": lengths})
 
     def parts(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield the parts of a table by some columns, with titles; an empty one stays whole."""

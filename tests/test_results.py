@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-from dataclasses import replace
 
 import pytest
 from helpers_kernel import forked
@@ -322,9 +321,6 @@ def test_a_task_that_does_not_fit_is_left_out_at_that_length(small):
     plan, _ = small
     short = Plan(model=plan.model, tasks=["niah_single_1", "cwe"], lengths={512: 2})
     assert short.fitting("da", 512).tasks == ("niah_single_1",)
-    without = replace(short, lengths={512: 2, 600: 2}, left_out={600: ["niah_single_1"]})
-    assert without.names(512) == ["niah_single_1", "cwe"]
-    assert without.names(600) == ["cwe"]
     none = Plan(model=plan.model, tasks="cwe", lengths={64: 2})
     assert none.fitting("da", 64) is None
     with pytest.raises(ParameterError, match="long enough"):
@@ -336,8 +332,6 @@ BAD = [
     ("lengths: {512: 0}", "num_samples is 0"),
     ("lengths: 512", "a number of samples for each length"),
     ("tasks: nope", "'nope'"),
-    ("left_out: {512: [vt]}", "names of tasks for some lengths"),
-    ("{lengths: {512: 1}, left_out: {512: [nope]}}", "'nope'"),
     ("languages: [xx]", "language is 'xx'"),
     ("thresholds: 50", "thresholds is 50"),
     ("studies: {a: {task: vt}}", r"studies\.a"),

@@ -5,10 +5,11 @@
     python benchmarks/real_models.py --python llama/bin/python --model smollm2 --length 1024
 
 All three get the same prompts, equally many of four tasks, take turns in rounds, and write greedy
-answers of up to 128 tokens. Each is a process of its own with as many threads, loads its weights
-before the clock runs, and is given what it would be given in use: lm-eval one prompt at a time in
-the same number format as ours, llama.cpp the quantized file. What is printed are seconds a prompt,
-of the clock and of the processor, and both in relation to ours.
+answers of up to 128 tokens (``--tokens 1``: they read, and hardly write). Each is a process of its
+own with as many threads, loads its weights before the clock runs, and is given what it would be
+given in use: lm-eval one prompt at a time in the same number format as ours, llama.cpp the
+quantized file. What is printed are seconds a prompt, of the clock and of the processor, and both in
+relation to ours.
 
 With ``--queries 8`` eight questions have a context in common, of two tasks that allow it. Ours
 reads a context once for all of them; llama.cpp keeps what the next prompt begins with; lm-eval
@@ -30,7 +31,6 @@ from typing import Any
 
 TASKS = ("niah_single_2", "niah_multikey_2", "niah_multiquery", "vt")
 SHARING = ("niah_multikey_2", "niah_multikey_3")
-MOST = 128
 ROUNDS = 4
 THREADS = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
 
@@ -52,7 +52,9 @@ def ours(settings: dict[str, Any]) -> Answer:
             # As `rulerlib.predict` does: all questions on a context in one call.
             while part := [*itertools.islice(alike, size if context is None else None)]:
                 requests = [
-                    models.Request(prompt["text"], prompt["special"], MOST, group=context)
+                    models.Request(
+                        prompt["text"], prompt["special"], settings["most"], group=context
+                    )
                     for prompt in part
                 ]
                 tokens += sum(result.tokens for result in models.in_order(engine, requests))
@@ -68,12 +70,12 @@ def lm_eval(settings: dict[str, Any]) -> Answer:
 
     model = HFLM(
         pretrained=settings["folder"], dtype=settings["dtype"], device="cpu", batch_size=1,
-        max_length=settings["length"] + MOST,
+        max_length=settings["length"] + settings["most"],
     )  # fmt: skip
 
     def answer(prompts: list[dict[str, Any]]) -> int:
         # Nothing but the end of the text stops an answer.
-        chosen = {"until": [], "max_gen_toks": MOST, "do_sample": False}
+        chosen = {"until": [], "max_gen_toks": settings["most"], "do_sample": False}
         requests = [
             Instance("generate_until", {}, (prompt["text"], dict(chosen)), at)
             for at, prompt in enumerate(prompts)
@@ -90,7 +92,7 @@ def llama_cpp(settings: dict[str, Any]) -> Answer:
     import numpy
 
     model = llama_cpp.Llama(
-        settings["file"], n_ctx=settings["length"] + MOST, n_threads=THREADS,
+        settings["file"], n_ctx=settings["length"] + settings["most"], n_threads=THREADS,
         n_threads_batch=THREADS, verbose=False,
     )  # fmt: skip
 
@@ -106,7 +108,7 @@ def llama_cpp(settings: dict[str, Any]) -> Answer:
             kept = model.longest_token_prefix(before, prompt["ids"])
             model.n_tokens = min(kept, len(prompt["ids"]) - 1)
             model.eval(prompt["ids"][model.n_tokens :])
-            for _ in range(MOST):
+            for _ in range(settings["most"]):
                 token = likeliest()
                 tokens += 1
                 if token in settings["ends"]:
@@ -139,7 +141,7 @@ def serve(way: str) -> None:
 
 
 def measure(
-    model: str, length: int, count: int, dtype: str, python: str | None, queries: int
+    model: str, length: int, count: int, dtype: str, python: str | None, queries: int, most: int
 ) -> None:
     """Print how long each way takes for a prompt."""
     import transformers
@@ -158,7 +160,7 @@ def measure(
     ]
     # In an order in which all questions on a context follow each other.
     requests = [
-        (data.task, request(data[at], data.frame, MOST))
+        (data.task, request(data[at], data.frame, most))
         for first in range(0, each, queries)
         for data in datasets
         for at in range(first, min(first + queries, each))
@@ -176,6 +178,7 @@ def measure(
     settings = {
         "model": model,
         "length": length,
+        "most": most,
         "dtype": engine.dtype,
         "folder": str(gguf.folder(model)),
         "file": str(gguf.file(model)),
@@ -224,6 +227,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=1024, help="tokens")
     parser.add_argument("--count", type=int, default=100, help="prompts")
     parser.add_argument("--queries", type=int, default=1, help="questions on a context")
+    parser.add_argument("--tokens", type=int, default=128, help="of an answer, at most")
     parser.add_argument("--dtype", default="auto", help="of ours and of lm-eval's model")
     parser.add_argument("--serve", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -237,6 +241,7 @@ def main() -> None:
             options.dtype,
             options.python,
             options.queries,
+            options.tokens,
         )
 
 

@@ -49,8 +49,9 @@ GAPS, EXPECTED_GAPS, MONEY = [0.02, 0.08], (0.012, 0.25), np.array([0.5, 0.3, 0.
 # No bet loses more than this share of what it is made with.
 MOST = 0.8
 
-# What is expected of a task before anybody answered, and as how many answers that counts.
-EXPECTED, WEIGHT = 0.85, 1.5
+# What is expected of a task before anybody answered, and as how many answers that counts; and as
+# how many answers at each length its mean at all of them counts.
+EXPECTED, WEIGHT, ALL = 0.85, 1.5, 6
 
 # The averages that an interval is made of.
 AVERAGES = (np.arange(200) + 0.5) / 200
@@ -180,7 +181,7 @@ class Search:
     def _expected(self) -> Array:
         """The score that is expected of each task at each length: its own, and its mean of all."""
         near = (self.sums.sum(axis=0) + EXPECTED * WEIGHT) / (self.counts.sum(axis=0) + WEIGHT)
-        return np.asarray(np.clip((self.sums + 2 * near) / (self.counts + 2), 0.03, 0.97))
+        return np.asarray(np.clip((self.sums + ALL * near) / (self.counts + ALL), 0.03, 0.97))
 
     @property
     def averages(self) -> Array:

@@ -68,7 +68,7 @@ class Room:
         self._show(0)
 
     def __call__(self, keys: Any, values: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """Write keys and values, and return all that these look at, as a layer's `update` does."""
+        """Write keys and values, and return all that they look at, as a layer's ``update``."""
         start, self._end = self._end, self._end + keys.shape[-2]
         for tensor, states in zip(self._tensors, (keys, values), strict=True):
             tensor[..., start : self._end, :] = states

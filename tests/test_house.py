@@ -14,7 +14,7 @@ from conftest import ROOT, python
 LIBRARY = ROOT / "rulerlib"
 
 # Lines of code, without docstrings, comments and empty lines; and all lines of the tests.
-MOST_CODE, MOST_TESTS, MOST_OF_A_FILE = 23_103, 31_989, 450
+MOST_CODE, MOST_TESTS, MOST_OF_A_FILE = 23_102, 31_983, 450
 
 # Modules of ours that an import brings.
 MOST_MODULES = {"rulerlib.dataset": 21, "rulerlib.runs": 31}

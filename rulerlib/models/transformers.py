@@ -35,7 +35,7 @@ BATCH_TOKENS = {"cpu": 32_768, "cuda": 65_536, "mps": 32_768}
 # what a GPU waits for: 8,192 tokens of Gemma 3 270M took 0.12 s on an H100 in place of 0.17.
 PIECE = {"cpu": 1_024, "cuda": 2_048, "mps": 1_024}
 
-# Answers are written so many tokens at a time; those that have ended leave in between.
+# Tokens that answers are written in at a time; those that have ended leave in between.
 STRETCH = 16
 
 # Scores, one for each token of the vocabulary at each place of a text, that are held at a time

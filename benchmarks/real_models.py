@@ -4,11 +4,11 @@
     llama/bin/pip install llama-cpp-python==0.3.36
     python benchmarks/real_models.py --python llama/bin/python --model smollm2 --length 1024
 
-All three get the same prompts, equally many of four tasks, take turns in rounds, and write greedy
-answers of up to 128 tokens (``--tokens 1``: they read, and hardly write). Each is a process of its
-own with as many threads, loads its weights before the clock runs, and is given what it would be
-given in use: lm-eval one prompt at a time in the same number format as ours, llama.cpp the
-quantized file. What is printed are seconds a prompt, of the clock and of the processor, and both in
+All three get the same prompts, equally many of four tasks, and write greedy answers of up to 128
+tokens (``--tokens 1``: they read, and hardly write). They take turns, two or more, each with no more
+prompts than ours answers together. Each is a process of its own with as many threads, loads its
+weights before the clock runs, and is given what it would be given in use: lm-eval one prompt at a
+time in the same number format as ours, llama.cpp the quantized file. What is printed are seconds a prompt, of the clock and of the processor, and both in
 relation to ours.
 
 With ``--queries 8`` eight questions have a context in common, of two tasks that allow it. Ours
@@ -31,7 +31,6 @@ from typing import Any
 
 TASKS = ("niah_single_2", "niah_multikey_2", "niah_multiquery", "vt")
 SHARING = ("niah_multikey_2", "niah_multikey_3")
-ROUNDS = 4
 THREADS = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
 
 Answer = Callable[[list[dict[str, Any]]], int]
@@ -197,7 +196,8 @@ def measure(
         if process.stdout.readline().strip() != "ready":
             raise SystemExit(f"{way} did not start.")
     sums = {way: [0.0, 0.0, 0.0] for way in processes}
-    size = -(-count // (ROUNDS * queries)) * queries
+    turns = max(2, -(-count // engine.batch_size(length)))
+    size = -(-count // (turns * queries)) * queries
     with tqdm(total=count * len(processes), desc=f"{model}, {length}") as bar:
         for start in range(0, count, size):
             part = prompts[start : start + size]

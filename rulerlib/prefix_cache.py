@@ -6,7 +6,7 @@ change no answer, and neither should the other prompts of a batch: ``rulerlib co
 
 >>> from rulerlib.models import load
 >>> load("lille").batch_size(4096), CacheProbe(load("lille"), "alone").batch_size(4096)
-(8, 8)
+(16, 16)
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from rulerlib.models.local import Local, ReadPrompt, Sampling, Stopping, availab
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
 # Prompts are answered together until they have this many tokens in sum; a longer one alone.
-BATCH_TOKENS = {"cpu": 32_768, "cuda": 65_536, "mps": 32_768}
+BATCH_TOKENS = 65_536
 
 # A model some of whose layers look back a window only reads a prompt in pieces of this many tokens:
 # each piece then meets the window before it and no more. Longer pieces are fewer calls, which is
@@ -95,7 +95,7 @@ class Engine(Local):
     def batch_size(self, length: int) -> int:
         if self._batch_size is not None:
             return self._batch_size
-        return max(1, BATCH_TOKENS[self.device] // max(1, length))
+        return max(1, BATCH_TOKENS // max(1, length))
 
     def load_weights(self) -> None:
         """See `rulerlib.models.load_weights`."""

@@ -5,11 +5,11 @@
     python benchmarks/real_models.py --python llama/bin/python --model smollm2 --length 1024
 
 All three get the same prompts, equally many of four tasks, and write greedy answers of up to 128
-tokens (``--tokens 1``: they read, and hardly write). They take turns, two or more, each with no more
-prompts than ours answers together. Each is a process of its own with as many threads, loads its
-weights before the clock runs, and is given what it would be given in use: lm-eval one prompt at a
-time in the same number format as ours, llama.cpp the quantized file. What is printed are seconds a prompt, of the clock and of the processor, and both in
-relation to ours.
+tokens (``--tokens 1``: they read, and hardly write). They take turns, two or more, each with no
+more prompts than ours answers together. Each is a process of its own with as many threads, loads
+its weights before the clock runs, and is given what it would be given in use: lm-eval one prompt at
+a time in the same number format as ours, llama.cpp the quantized file. What is printed are seconds
+a prompt, of the clock and of the processor, and both in relation to ours.
 
 With ``--queries 8`` eight questions have a context in common, of two tasks that allow it. Ours
 reads a context once for all of them; llama.cpp keeps what the next prompt begins with; lm-eval

@@ -312,12 +312,11 @@ class Search:
         """Return the length of the next questions, and a task for each: all, or some by lot."""
         place = self._place()
         draws = self.counts[place].mean()
-        if KNOWN <= draws < MANY:
-            # By the number of the round, so that a search that goes on asks the same.
-            order = np.random.default_rng(len(self.path)).permutation(self.tasks)
-            return self.lengths[place], order[:FEW].tolist()
+        # The lot of a round follows from its number, so that a search that goes on asks the same.
+        few = np.random.default_rng(len(self.path)).permutation(self.tasks)[:FEW]
         # The more was asked at a length, the more is asked before its answers are looked at.
-        return self.lengths[place], np.repeat(self.tasks, 1 + int(draws / 32)).tolist()
+        several = np.repeat(self.tasks, 1 + int(draws / 32))
+        return self.lengths[place], (few if KNOWN <= draws < MANY else several).tolist()
 
     @cached_property
     def _variances(self) -> Array:

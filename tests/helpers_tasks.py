@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import bisect
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,10 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
 from rulerlib.tokens import Tokenizer
+
+SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+FAMILIES = tomllib.loads(Path(__file__).with_name("templates.toml").read_text("utf-8"))
+"""Chat templates in the manner of the common families of models."""
 
 EACH = [*((kind, "da") for kind in TOKENIZERS), ("bytelevel", "en")]
 """Every tokenizer, and every language."""

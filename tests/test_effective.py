@@ -62,7 +62,6 @@ def test_published_averages_cost_what_the_page_says():
     fed, computed = np.median(rows[:, :2], axis=0)
     assert fed < 0.02
     assert computed < 0.0067
-    # The truth is left, and at most two neighbouring lengths are, in nineteen of twenty.
     assert rows[:, 2:].all(axis=1).sum() >= 57
 
 
@@ -80,10 +79,7 @@ def test_the_winnings_are_those_of_a_second_calculation():
 
 
 def test_a_round_is_no_more_than_fair_whatever_the_rates_of_the_tasks_are():
-    """All answers that may come, with their chances; the mean of the rates is the threshold.
-
-    Of all tasks, one of them twice, or of two that are drawn: then over all draws.
-    """
+    """All answers that may come, with their chances, to all tasks, or to two by each lot."""
     for rates, rounds in itertools.product(
         ((0.8, 0.8, 0.8), (1.0, 1.0, 0.4), (0.6, 0.9, 0.9)), (["abcc"], ["ab", "ac", "bc"])
     ):
@@ -100,16 +96,14 @@ def test_a_round_is_no_more_than_fair_whatever_the_rates_of_the_tasks_are():
 
 
 def test_a_length_that_is_known_a_little_is_asked_few_tasks_by_lot():
-    search, rng = Search(TASKS, LENGTHS, threshold=80), np.random.default_rng(5)
-    sizes = []
-    for length, tasks in itertools.islice(search.rounds(1), 60):
-        assert len({*tasks}) == len(tasks), "none is asked twice"
-        sizes.append((search.counts[LENGTHS.index(length)].mean(), len(tasks)))
-        search.add(length, [(task, float(rng.random() < 0.8)) for task in tasks])
-    assert {size for draws, size in sizes if draws < 4} == {6}
-    assert {size for draws, size in sizes if draws >= 4} == {4}
-    # Each task is asked about equally often.
-    assert search.counts.sum(axis=0).std() < 0.2 * search.counts.sum(axis=0).mean()
+    search, sizes = Search(TASKS, LENGTHS, threshold=80), {True: set(), False: set()}
+    for number, (length, tasks) in enumerate(itertools.islice(search.rounds(1), 60)):
+        known = search.counts[LENGTHS.index(length)].mean() >= 4
+        sizes[known].add(len({*tasks}))
+        search.add(length, [(task, float(number % 5 > 0)) for task in tasks])
+    assert sizes == {False: {6}, True: {4}}
+    totals = search.counts.sum(axis=0)
+    assert totals.std() < 0.2 * totals.mean()
 
 
 def window(tmp_path, **options):

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 from helpers_explore import write_run, write_runs
-from helpers_templates import FAMILIES, SPECIAL
+from helpers_tasks import FAMILIES, SPECIAL
 
 from book.matchings import matchings
 from conftest import SHARED, make_tokenizer, tries

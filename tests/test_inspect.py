@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from helpers_model import Parrot
-from helpers_templates import FAMILIES, SPECIAL
+from helpers_tasks import FAMILIES, SPECIAL
 from hypothesis import given
 from hypothesis import strategies as st
 

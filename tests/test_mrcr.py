@@ -12,8 +12,7 @@ from collections import Counter
 
 import pytest
 from helpers_sharing import check_sharing, contexts
-from helpers_tasks import check_lengths, token_at
-from helpers_templates import FAMILIES, SPECIAL
+from helpers_tasks import FAMILIES, SPECIAL, check_lengths, token_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,8 +6,7 @@ Prompts are held against what `transformers` makes of the same messages.
 from __future__ import annotations
 
 import pytest
-from helpers_tasks import check_lengths
-from helpers_templates import FAMILIES, SPECIAL
+from helpers_tasks import FAMILIES, SPECIAL, check_lengths
 from hypothesis import given
 from hypothesis import strategies as st
 

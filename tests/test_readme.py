@@ -21,7 +21,7 @@ import pytest
 from helpers_commands import blocks
 from helpers_model import tiny_model
 from helpers_server import Server
-from helpers_templates import FAMILIES
+from helpers_tasks import FAMILIES
 
 from conftest import ROOT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from helpers_templates import FAMILIES, SPECIAL
+from helpers_tasks import FAMILIES, SPECIAL
 
 from rulerlib import tokens
 

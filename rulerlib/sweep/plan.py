@@ -166,10 +166,6 @@ class Plan:
         """Return how questions are put to a model."""
         return built(PromptFormat, "format", {**self.format, **entry.format})
 
-    def decoding_of(self, entry: PlannedModel) -> Decoding:
-        """Return how a model chooses its tokens."""
-        return built(Decoding, "decoding", {**self.decoding, **entry.decoding})
-
     @property
     def folder(self) -> Path:
         """The folder of the sweep."""
@@ -183,7 +179,8 @@ class Plan:
         same = ("num_samples", "queries_per_context", "allow_truncation", "question_language")
         return Run(
             names, entry.model, entry.engine, entry.engine_options,
-            format=self.format_of(entry), decoding=self.decoding_of(entry),
+            format=self.format_of(entry),
+            decoding=built(Decoding, "decoding", {**self.decoding, **entry.decoding}),
             **{name: getattr(self, name) for name in same}, **particular,
         )  # fmt: skip
 

@@ -58,8 +58,6 @@ POOL_FACTOR, FEWEST = 2, 64
 # No text is longer than this, in characters.
 LONGEST = 2000
 
-_NAME = re.compile(r"\{(\w+)\}")
-
 
 @dataclass(frozen=True)
 class Knobs(Checked):
@@ -235,7 +233,9 @@ def read(prompt: str, language: Language) -> str | None:
     request = filled(section["request"], a=form["a"], topic=topic)
 
     def any_of(sentences: Sequence[str]) -> str:
-        texts = (re.escape(filled(_NAME.sub(_slot, one), **about(topic))) for one in sentences)
+        # All names but those of the topic stand for any words.
+        texts = (re.sub(r"\{(?![tT]opic\})\w+\}", "\0", one) for one in sentences)
+        texts = (re.escape(filled(text, **about(topic))) for text in texts)
         return "|".join(text.replace("\0", "[^.?!]+?") for text in texts)
 
     # What a template puts between the turns is skipped: a text begins and ends as none other does.
@@ -243,10 +243,6 @@ def read(prompt: str, language: Language) -> str | None:
     text = rf".{{0,300}}?((?:{first}).{{0,{LONGEST}}}?(?:{last}))"
     hits = re.findall(re.escape(request) + text, prompt, re.DOTALL)
     return names["prefix"] + hits[min(number, len(hits) - 1)] if hits else ""
-
-
-def _slot(name: re.Match[str]) -> str:
-    return name[0] if name[1] in about("") else "\0"
 
 
 FAMILY = Family(

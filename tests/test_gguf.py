@@ -20,6 +20,7 @@ from gguf import GGUFWriter, TokenType
 from rulerlib import checkpoints, gguf, models, tokens
 from rulerlib.errors import ParameterError
 from rulerlib.models import Request
+from rulerlib.runs import Run
 
 # A byte-level vocabulary: GPT-2's letters for bytes, a few merges, and two special tokens.
 LETTERS = [chr(byte) for byte in (*range(33, 127), *range(161, 173), *range(174, 256))]
@@ -280,3 +281,13 @@ def test_a_killed_one_leaves_nothing_half(index, cache):
     # Of one that was killed at its very end, an empty folder may stay.
     kept = [path for path in cache.rglob("*") if path.is_file() and not path.is_symlink()]
     assert {path.relative_to(cache).parts[0] for path in kept} <= {"tiny", "tiny.gguf"}
+
+
+def test_checking_a_name_fetches_nothing_and_needs_no_terms(cache, monkeypatch):
+    monkeypatch.delenv(gguf.TERMS, raising=False)
+    monkeypatch.setattr(gguf, "_download", lambda *_: pytest.fail("fetched"))
+    run = Run(tasks="niah_single_1", model="gemma3-270m")
+    assert run.name == "gemma3-270m"
+    assert not cache.exists()
+    with pytest.raises(ParameterError, match="terms were accepted"):
+        models.load("gemma3-270m")

@@ -174,9 +174,10 @@ def test_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_path):
 def test_drop_itself_has_three_examples_of_its_training_side(tmp_path):
     from rulerlib.export._inspect_registry import released
 
-    file, train = shared("drop_sample.json"), tmp_path / "train.json"
-    passages = json.loads(file.read_text())
+    file, train = tmp_path / "drop_dev.json", tmp_path / "train.json"
+    passages = json.loads(shared("drop_sample.json").read_text())
     train.write_text(json.dumps({name: passages.pop(name) for name in [*passages][:2]}))
+    file.write_text(json.dumps(passages))
     asked = {"source": str(file), "train": str(train), "num_samples": 2}
     posed = pose("drop", "openai", **released(**asked))
     system = posed.records[0]["input"][0]["content"]
@@ -185,8 +186,46 @@ def test_drop_itself_has_three_examples_of_its_training_side(tmp_path):
     assert same.records == posed.records
     other = pose("drop", "openai", **released(**{**asked, "fewshot_seed": 7}))
     assert other.records[0]["input"][0]["content"] != system
-    with pytest.raises(ParameterError, match=r"fewshot is 3, but must be 0, or .*'train' names a"):
+    with pytest.raises(ParameterError, match=r"fewshot is 3, but must be 0: .*set 'train' to a"):
         pose("drop", "openai", **released(source=str(file)))
+
+
+# inspect_ai's command, with a tokenizer for the mock model that needs no network.
+COMMAND = """
+import tiktoken
+ranks = {bytes([byte]): byte for byte in range(256)}
+tiktoken.get_encoding = lambda name: tiktoken.Encoding(
+    name, pat_str="(?s).", mergeable_ranks=ranks, special_tokens={}
+)
+from inspect_ai._cli.main import main
+main()
+"""
+
+
+def test_paths_start_at_the_folder_of_the_command(tmp_path):
+    """Even though inspect_ai runs a task in the folder of its file, and PWD may be another one."""
+    passages = {
+        name: {"passage": f"{name.title()} has {number} gates.", "qa_pairs": [
+            {"question": "How many gates?", "query_id": f"{name}-{number}",
+             "answer": {"number": str(number), "date": {}, "spans": []}}]}
+        for number, name in enumerate(("ribe", "skive", "aars", "nibe", "hals"), 2)
+    }  # fmt: skip
+    train = {name: passages.pop(name) for name in ("aars", "nibe", "hals")}
+    (tmp_path / "drop_dev.json").write_text(json.dumps(passages))
+    (tmp_path / "train.json").write_text(json.dumps(train))
+    words = ["eval", f"{ROOT}/DROP/task.py@drop", "--model", "mockllm/model", "--display", "none"]
+    words += ["-T", "source=drop_dev.json", "-T", "train=train.json"]
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, *words], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PWD": str(ROOT), "HF_HUB_OFFLINE": "1"}, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    samples = read_log(tmp_path).samples
+    assert {sample.id for sample in samples} == {"ribe-2", "skive-3"}
+    for sample in samples:
+        system, user = sample.input
+        assert {name for name in (*passages, *train) if name.title() in system.text} == {*train}
+        assert sample.id.partition("-")[0].title() in user.text
 
 
 def test_questions_of_the_notebook_are_found_by_their_folders_names(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,6 +28,10 @@ ai, dataset, model, scorer, solver, errors, markup = (
         "inspect_ai.solver", "inspect_ai._util.error", "rich.markup",
     )
 )  # fmt: skip
+
+
+# inspect_ai loads this module before it runs a task file, which it does in that file's folder.
+_START = os.getcwd()
 
 
 @contextlib.contextmanager
@@ -108,8 +113,11 @@ def released(**parameters: Any) -> dict[str, Any]:
 
 
 def released_drop(**parameters: Any) -> Any:
-    """Return DROP itself as a task of inspect_ai, see ``DROP/task.py``."""
-    with _one_sentence():
+    """Return DROP itself as a task of inspect_ai, see ``DROP/task.py``.
+
+    Relative paths start at the folder in which the command was typed.
+    """
+    with contextlib.chdir(_START), _one_sentence():
         return TASKS["drop"](**released(**parameters))
 
 

@@ -220,6 +220,62 @@ def test_a_file_of_drop_with_its_training_side(released, training):
     assert alone.question in {"How many yards?", "How many metres?", "How many towns?"}
 
 
+def moved(folder: Path, content: str, monkeypatch) -> str:
+    """The same file by a relative path."""
+    monkeypatch.chdir(folder)
+    return "drop_dev.json"
+
+
+def linked(folder: Path, content: str, monkeypatch) -> str:
+    (folder / "link.json").symlink_to(folder / "drop_dev.json")
+    return str(folder / "link.json")
+
+
+def copied(folder: Path, content: str, monkeypatch) -> str:
+    (folder / "copy.json").write_text(content, "utf-8")
+    return str(folder / "copy.json")
+
+
+def reformatted(folder: Path, content: str, monkeypatch) -> str:
+    """The same questions as rows of the hub, with other spaces and capitals."""
+    rows = [
+        {"passage": each["passage"].replace(" the ", "  the ").upper(), **question,
+         "query_id": f"other {number}"}
+        for each in json.loads(content).values() for number, question in enumerate(each["qa_pairs"])
+    ]  # fmt: skip
+    (folder / "rows.json").write_text(json.dumps(rows), "utf-8")
+    return str(folder / "rows.json")
+
+
+WAYS = [moved, linked, copied, reformatted]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_question_that_is_asked_is_no_example(way, released, tmp_path, monkeypatch):
+    content = Path(released).read_text("utf-8")
+    train = way(tmp_path, content, monkeypatch)
+    with pytest.raises(ParameterError, match=r"train is .* must be a source of other questions"):
+        dataset("drop_1", 4000, source=released, train=train)
+
+
+@pytest.mark.parametrize("way", [copied, reformatted])
+def test_examples_come_from_what_is_not_asked(way, released, tmp_path, monkeypatch):
+    """Of a training side with all questions and four others, only these are examples."""
+    both = json.loads(Path(released).read_text("utf-8"))
+    pairs = [{**pair, "question": f"{pair['question'][:-1]} more?"}
+             for pair in PASSAGES["p3"]["qa_pairs"]]  # fmt: skip
+    both["p3"]["qa_pairs"] += pairs
+    # The same question about another passage is another question.
+    both["other"] = {"passage": "Skive has 70 yards.", "qa_pairs": PASSAGES["p4"]["qa_pairs"][:1]}
+    train = way(tmp_path, json.dumps(both), monkeypatch)
+    told = take_apart(dataset("drop_1", 4000, source=released, train=train, fewshot=4)[0], "en")
+    questions = {question for _, question, _ in told.examples}
+    assert questions == {*(pair["question"] for pair in pairs), "How many yards?"}
+    assert {passage.split()[0].title() for passage, _, _ in told.examples} == {"In", "Skive"}
+    with pytest.raises(ParameterError, match="fewshot is 5, but must be at most 4"):
+        dataset("drop_1", 4000, source=released, train=train, fewshot=5)
+
+
 def test_questions_of_a_file_share_their_passage(released):
     data = dataset("drop_2", 800, source=released, fewshot=0, queries_per_context=2, num_samples=60)
     seen = [data[index] for index in range(60)]
@@ -234,9 +290,9 @@ def test_questions_of_a_file_share_their_passage(released):
 @pytest.mark.parametrize(
     ("knobs", "said"),
     [
-        ({"fewshot": 3}, r"fewshot is 3, but must be 0, or a training side beside it: the file"),
+        ({"fewshot": 3}, r"fewshot is 3, but must be 0: the file .* has no training side"),
         ({"fewshot": 91, "train": "TRAIN"}, "fewshot is 91, but must be at most 90"),
-        ({"train": "SAME"}, "train is .*, but must be another file than the questions are from"),
+        ({"train": "SAME"}, "train is .*, but must be a source of other questions: .* asks all"),
         ({"operation": "sum"}, "operation is 'sum', but must be None, because only the chronicle"),
         ({"passages": 2}, "passages is 2, but must be 1, because every question of a data set"),
     ],

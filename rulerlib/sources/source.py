@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -119,3 +119,7 @@ class Rows:
         allowed_values = f"{3 - hops}, the number of documents that an answer needs in {name}"
         require(pairs, "hops", hops, allowed_values)
         return Rows(self._documents, pairs)
+
+    def only(self, numbers: Iterable[int]) -> Rows:
+        """Return the same documents with only the questions of these numbers."""
+        return Rows(self._documents, [self._questions[number] for number in numbers])

@@ -241,7 +241,7 @@ def resolve(name: str, **knobs: Any) -> Task:
     allowed_values = [item.name for item in fields(task.knobs)]
     for knob in knobs:
         one_of("knob", knob, allowed_values)
-    return replace(task, knobs=replace(task.knobs, **knobs))
+    return replace(task, knobs=replace(task.knobs, **{**task.family.defaults(knobs), **knobs}))
 
 
 def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:

@@ -45,6 +45,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 from rulerlib.errors import DataError, ParameterError, flag, one_of, require, whole_number
 from rulerlib.haystack import Draft, Needle, depth_of, depths_of, one_depth
@@ -56,7 +57,7 @@ from rulerlib.sources import source_file
 from rulerlib.sources.chronicle import Chronicle
 from rulerlib.sources.chronicle_questions import OPERATIONS
 from rulerlib.sources.chronicle_reader import reader
-from rulerlib.sources.source import Question, ReadingQuestion
+from rulerlib.sources.source import Question, ReadingQuestion, Rows
 from rulerlib.tasks import mistakes, qa
 from rulerlib.tasks.documents import Documents, Source
 from rulerlib.tasks.family import READING, Checked, Family, knob
@@ -89,13 +90,14 @@ class Knobs(Checked):
         None: the fictional chronicle. Else a file of DROP, or such a data set of the hub,
         ``"EleutherAI/drop"``.
     train
-        The file or data set from which examples are drawn. None: the training side of ``source``,
-        which the chronicle and data sets of the hub have, and a file has not.
+        The file or data set from which examples are drawn; questions that ``source`` asks are
+        left out. Default: the training side of ``source``. A file has none.
     operation
         What the chronicle asks for, a key of `rulerlib.sources.chronicle_questions.OPERATIONS`;
         None: all in turn.
     fewshot
-        Examples that stand before the question; 0 or False: none.
+        Number of examples before the question; 0 or False for none. Default: 3, or 0 if ``source``
+        is a file and ``train`` is not set.
     fewshot_seed
         From which they are drawn. All samples have the same ones.
     reasoning
@@ -146,6 +148,17 @@ class Knobs(Checked):
         return self.passages == 1 and not self.distractors
 
 
+def defaults(knobs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return no examples as the default if the questions come from a file without a training side.
+
+    >>> defaults({"source": __file__}), defaults({"source": __file__, "train": "train.json"})
+    ({'fewshot': 0}, {})
+    """
+    source = knobs.get("source")
+    is_file = isinstance(source, str) and source_file(source) is not None
+    return {"fewshot": 0} if is_file and knobs.get("train") is None else {}
+
+
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     """Return how many questions one context can be asked (None: any number), and why."""
     return (None, "") if knobs.context else (1, "context=False leaves no context to share")
@@ -177,18 +190,29 @@ class Reading(qa.Questions):
         """The source of examples."""
         knobs = self.knobs
         if knobs.train is not None:
-            allowed_values = "another file than the questions are from"
-            require(knobs.train != knobs.source, "train", knobs.train, allowed_values)
-            return _reading(knobs.train, qa.opened(knobs.train))
+            return self._not_asked("train", knobs.train, qa.opened(knobs.train))
         if knobs.source is None:
             # About one passage each, which is enough to show the form.
             return self._chronicle(" training side", 1)
         allowed_values = (
-            f"0, or a training side beside it: the file {knobs.source} has none"
-            " (the knob 'train' names a file or a data set of the hub to draw examples from)"
+            f"0: the file {knobs.source} has no training side (set 'train' to a file or a data set"
+            " of the hub to draw examples from)"
         )
         require(source_file(knobs.source) is None, "fewshot", knobs.fewshot, allowed_values)
-        return _reading(knobs.source, qa.opened(knobs.source, "train"))
+        return self._not_asked("source", knobs.source, qa.opened(knobs.source, "train"))
+
+    def _not_asked(self, knob: str, name: str, training: Rows) -> Rows:
+        """Return a training side without the questions that the source asks.
+
+        They are compared by their text and passage, because a file may have several paths and
+        copies.
+        """
+        source, training = self.source, _reading(name, training)
+        asked = set(_texts(source)) if isinstance(source, Rows) else set()
+        numbers = [number for number, text in enumerate(_texts(training)) if text not in asked]
+        allowed_values = f"a source of other questions: {self.knobs.source} asks all of these"
+        require(numbers, knob, name, allowed_values)
+        return training.only(numbers)
 
     def _chronicle(self, side: str, passages: int) -> Chronicle:
         number = int.from_bytes(hashlib.sha256((self._seed + side).encode()).digest()[:4], "big")
@@ -297,7 +321,7 @@ class Reading(qa.Questions):
             self._ask(draft, question, [*placed])
         return draft
 
-    def _question(self, question: ReadingQuestion) -> str:
+    def _question(self, question: Question) -> str:
         """Return the question; among others a real one says which passage it is about."""
         if self.knobs.source is None or not self.knobs.distractors or not self.knobs.context:
             return question.text
@@ -349,9 +373,20 @@ def _split(text: str) -> tuple[str, str, str]:
     return text.partition("{context}")
 
 
-def _reading(name: str, source: Source) -> Source:
+def _texts(source: Rows) -> list[tuple[str, str]]:
+    """Return the passage and the text of each question, without line breaks and capitals."""
+    passages = [_plain(source.document(index)) for index in range(source.num_documents)]
+    questions = map(source.question, range(source.num_questions))
+    return [(passages[question.targets[0]], _plain(question.text)) for question in questions]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _reading(name: str, source: Rows) -> Rows:
     """Return a source, checked to have answers with spans, as SQuAD and HotpotQA have not."""
-    numbers = range(source.num_questions or 0)
+    numbers = range(source.num_questions)
     if not all(isinstance(source.question(number), ReadingQuestion) for number in numbers):
         raise DataError(f"{name}: its questions are not in the schema of DROP.")
     return source
@@ -393,6 +428,7 @@ FAMILY = Family(
     maker=Reading,
     one_language="its questions come with their passages, in the language of these",
     most_queries=most_queries,
+    defaults=defaults,
     explain=mistakes.explain_reading,
     reader=read,
     reasoning=lambda knobs: REASONING if knobs.reasoning else 0,

@@ -257,6 +257,8 @@ class Family:
         Room for the answer in tokens; RULER's number where it is RULER's task.
     maker
         Makes its samples; called with the arguments of `Maker`.
+    defaults
+        Returns for the knobs that are set, by name, the defaults that follow from them.
     most_queries
         Returns for given knobs how many questions one context can be asked (None: any number),
         and what decides it.
@@ -293,6 +295,7 @@ class Family:
     most_queries: Callable[[Any], tuple[int | None, str]] = lambda knobs: (
         1, "a context has one question",
     )  # fmt: skip
+    defaults: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda knobs: {}
     explain: Callable[[Prediction, bool], str] = explain_values
     beside: Mapping[str, Any] = field(default_factory=dict)
     reads_texts: Callable[[Any], bool] = lambda knobs: getattr(knobs, "haystack", "") == "essay"

@@ -78,12 +78,16 @@ class Parameters:
     study
         Settings to be compared: for each row its knobs, ``task`` where it is not the first of
         ``tasks``, and ``group``, a text that rows have in common which are compared in one panel
-        of a figure (without it, rows of the same knobs). Empty or None: no study.
+        of a figure (without it, rows of the same knobs). Of ``knobs`` a row takes over ``source``
+        and ``train``, so that it asks the same questions. Empty or None: no study.
     study_length, study_samples
         Its length, or a list of lengths, in tokens; and the samples for each row. A row is left
         out at lengths too short for it, but not at the longest.
     study_name
         The folder of the study; None: the name of the family.
+    notes
+        Sentences to be shown with the run: what a notebook's defaults ask that its ``source``
+        cannot answer.
 
     Raises
     ------
@@ -117,6 +121,7 @@ class Parameters:
     study_length: int | Sequence[int] = 1024
     study_samples: int = 10
     study_name: str | None = None
+    notes: Sequence[str] = field(default=(), repr=False, compare=False)
     question_language: str | None = None
 
     def __post_init__(self) -> None:
@@ -189,7 +194,9 @@ class Parameters:
     @property
     def rows(self) -> list[tuple[str, dict[str, Any]]]:
         """Task and knobs of each row of the study."""
-        rows = [{"task": self.tasks[0], "group": "", **row} for row in self.settings_of_study]
+        questions = {name: self.knobs[name] for name in ("source", "train") if name in self.knobs}
+        first = {"task": self.tasks[0], "group": "", **questions}
+        rows = [{**first, **row} for row in self.settings_of_study]
         return [(row.pop("task"), {name: row[name] for name in row if name != "group"})
                 for row in rows]  # fmt: skip
 

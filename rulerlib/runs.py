@@ -20,7 +20,7 @@ from typing import Any, Self
 from rulerlib import checkpoints, files, models, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError, require
+from rulerlib.errors import ParameterError, TooFewDocumentsError, require
 from rulerlib.fields import notebook_parameters
 from rulerlib.parameters import Parameters, named
 from rulerlib.progress import Progress, costs
@@ -38,7 +38,7 @@ _DECODING = {
 }  # fmt: skip
 
 # What a notebook cannot set, or not by this name; and what only the notebook of a family can.
-_NOT_SET = {"knobs", "family", "format", "decoding", "loaded", "study_name"}
+_NOT_SET = {"knobs", "family", "format", "decoding", "loaded", "study_name", "notes"}
 _STUDY = {"study", "study_length", "study_samples"}
 
 
@@ -74,15 +74,90 @@ class Run(Parameters):
         values = notebook_parameters(namespace, [*sorted(settable), *_FORMAT, *_DECODING, *knobs])
         set_ = {name: value for name, value in values.items() if value is not None}
         require("tasks" in values, "tasks", None, "a name, several with commas between, or 'all'")
-        run = cls(
+        parameters = {
             **{name: value for name, value in values.items() if name in settable},
-            format=PromptFormat(**{name: set_[name] for name in _FORMAT if name in set_}),
-            decoding=Decoding(**{kept: set_[n] for n, kept in _DECODING.items() if n in set_}),
-            knobs={name: set_[name] for name in knobs if name in set_},
-            family=family,
-        )
+            "format": PromptFormat(**{name: set_[name] for name in _FORMAT if name in set_}),
+            "decoding": Decoding(**{kept: set_[n] for n, kept in _DECODING.items() if n in set_}),
+            "knobs": {name: set_[name] for name in knobs if name in set_},
+            "family": family,
+        }
+        if "source" in parameters["knobs"] and values.get("data") is None:
+            run = cls._answerable(parameters)
+        else:
+            run = cls(**parameters)
         run.check()
         return run
+
+    @classmethod
+    def _answerable(cls, parameters: Mapping[str, Any]) -> Self:
+        """Return a run without the tasks and rows of a study that its source cannot answer.
+
+        The defaults of a notebook are made for the built-in documents. What a file cannot answer
+        is left out, and the ``notes`` say so. If a file has too few documents for a length, the
+        length becomes the longest that they fill.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If no task is left, or a parameter cannot work with any source.
+        """
+        knobs = parameters["knobs"]
+        built_in = {name: knobs[name] for name in knobs if name not in ("source", "train")}
+        plain = cls(**{**parameters, "knobs": built_in})
+        plain = replace(plain, loaded=plain.loaded_engine)
+        length = plain.length
+        names, notes, errors = list[str](), list[str](), list[ParameterError]()
+        for name in plain.tasks:
+            try:
+                filled = plain._filled(plain.cell(name, plain.length, knobs))
+            except ParameterError as error:
+                errors.append(error)
+                notes.append(f"Left out: {name} ({str(error).rstrip('.')}).")
+            else:
+                length = min(length, filled)
+                names.append(name)
+        if not names:
+            raise errors[0]
+        if length < plain.length:
+            notes.append(
+                f"The longest length is {length}, not {plain.length}: {knobs['source']} has too few"
+                " documents to fill more."
+            )
+        run = replace(plain, tasks=names, knobs=knobs, length=length, study=None)
+        sizes = plain.study_lengths
+        study, longest = run._answerable_rows(plain.settings_of_study, sizes[-1], notes)
+        if longest < sizes[-1]:
+            # Some rows fit the first length only.
+            study, _ = run._answerable_rows(study, longest, notes)
+            sizes = tuple(sorted({min(size, longest) for size in sizes}))
+            notes.append(f"The longest length of the study is {longest}, for the same reason.")
+        return replace(run, study=study, study_length=sizes, notes=notes)
+
+    def _answerable_rows(
+        self, settings: Sequence[Mapping[str, Any]], length: int, notes: list[str]
+    ) -> tuple[list[Mapping[str, Any]], int]:
+        """Return the rows of a study that the source can answer, and the length that they fill."""
+        kept, longest = list[Mapping[str, Any]](), length
+        for setting in settings:
+            try:
+                run = replace(self, study=[setting])
+                ((task, knobs),) = run.rows
+                filled = run._filled(replace(run.cell(task, length, knobs), queries_per_context=1))
+            except ParameterError as error:
+                row = named(setting)["setting"]
+                notes.append(f"Left out of the study: {row} ({str(error).rstrip('.')}).")
+            else:
+                longest = min(longest, filled)
+                kept.append(setting)
+        return kept, longest
+
+    def _filled(self, cell: Cell) -> int:
+        """Return the length of a cell, or the longest that its source fills if that is less."""
+        try:
+            _ = self.dataset(cell)[0]
+        except TooFewDocumentsError as error:
+            return error.longest
+        return cell.length
 
     @classmethod
     def notebook_names(cls) -> set[str]:
@@ -177,7 +252,8 @@ class Run(Parameters):
 
     def cell(self, task: str, length: int, knobs: Mapping[str, Any]) -> Cell:
         """Return the cell of a task at a length, whether its prompts fit there or not."""
-        usual, row = tasks.resolve(task).settings(), tasks.resolve(task, **knobs)
+        row = tasks.resolve(task, **knobs)
+        usual = {**tasks.resolve(task).settings(), **row.family.defaults(knobs)}
         texts = self.own_texts if row.reads_texts else None
         return replace(
             self._usual_cell,
@@ -267,7 +343,8 @@ class Run(Parameters):
     def example(self, length: int = 512) -> Sample:
         """Return a sample of the first task to be looked at, of about ``length`` tokens.
 
-        Where ``data`` is given it is the first sample there, whatever its length.
+        It is no longer than the run's ``length``, unless the task needs more. Where ``data`` is
+        given it is the first sample there, whatever its length.
 
         Raises
         ------
@@ -276,6 +353,7 @@ class Run(Parameters):
         """
         if self.given:
             return next(samples.read(next(iter(self.given.values())), Sample))
+        length = min(length, self.length)
         cell = self.cell(self.tasks[0], length, self.knobs)
         for size in range(length, 16 * length, 64):
             try:

@@ -51,7 +51,7 @@ _FIRST_FACTS = 12
 
 
 def run(run: Run) -> Html:
-    """Return in two lines what a run asks of which model, and how.
+    """Return in two lines what a run asks of which model, and how; the run's notes follow.
 
     Nothing is asked for it, and the weights of the model are not loaded.
     """
@@ -73,7 +73,7 @@ def run(run: Run) -> Html:
         if studied
         else ""
     )
-    sentences = (first + _counted(run), f"{_decoded(run)}{study}")
+    sentences = (first + _counted(run), f"{_decoded(run)}{study}", *run.notes)
     shown = "<br>".join(map(markup, sentences))
     for code in filter(None, (run.language, run.question_language)):
         # Each language in its own words, which a screen reader reads so.

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
-from rulerlib.errors import flag, require, whole_number
+from rulerlib.errors import TooFewDocumentsError, flag, require, whole_number
 from rulerlib.filling import Shared, Take
 from rulerlib.haystack import Draft, Filling, Needle, depth_of, depths_of, one_depth
 from rulerlib.scoring import ANY
@@ -159,19 +159,40 @@ class Questions(Maker):
         return self._drafts(questions, index, rng), partial(self._take, questions_asked, rng)
 
     def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Shared:
-        """See `Maker.shared`; a source with too few documents for the length is refused, too."""
+        """Return one context with ``queries`` questions; see `Maker.shared`.
+
+        Raises
+        ------
+        TooFewDocumentsError
+            If all documents of the source together are too short for the length.
+        """
         shared = super().shared(index, rng, queries, whole)
-        left = self.budget.length - shared.longest
-        if self.knobs.context and self.wanted is None:
-            allowed_values = (
-                f"at most {self.budget.length - left}, because"
-                f" {self.knobs.source or 'the encyclopedia'} has no more than"
-                f" {self.source.num_documents} documents"
-            )
-            require(
-                left <= self.haystack.counted.most, "length", self.budget.length, allowed_values
-            )
+        filled, length = shared.longest, self.budget.length
+        if (
+            self.knobs.context
+            and self.wanted is None
+            and length - filled > self.haystack.counted.most
+        ):
+            # All documents are in the prompt. The same length must do for every question.
+            document = max(self.haystack.counted.most, self.haystack.longest)
+            if length - filled > document + 2 * self._longest_question:
+                raise TooFewDocumentsError(
+                    length,
+                    filled + document + self._longest_question,
+                    self.knobs.source or "the encyclopedia",
+                    self.source.num_documents,
+                )
         return shared
+
+    @cached_property
+    def _longest_question(self) -> int:
+        """The tokens of the longest question of a file or data set."""
+        questions = map(self.source.question, range(self.source.num_questions or 0))
+        return max(map(self.budget.tokenizer.count, map(self._question, questions)), default=0)
+
+    def _question(self, question: Question) -> str:
+        """Return a question as it is asked."""
+        return question.text
 
     def asked(self, index: int, rng: random.Random, queries: int) -> list[NumberedQuestion]:
         """Return the questions on one context, each after its number in the source.
@@ -240,7 +261,7 @@ class Questions(Maker):
     def _draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
         """Return the draft of one question, given the depths of all target documents."""
         template = "template" if self.knobs.context else "no_context_template"
-        text = self.language.fill("question_answering", template, query=question.text)
+        text = self.language.fill("question_answering", template, query=self._question(question))
         head, _, tail = text.partition("{context}")
         prefix = self.language.text("question_answering", "answer_prefix")
         draft = Draft(

@@ -24,7 +24,14 @@ from typing import Any
 
 from rulerlib.errors import one_of
 from rulerlib.metrics import FAULTS, MEASURES, OF_GOLDS
-from rulerlib.metrics.short_answers import Golds, answer_line, format_violation, spans_of, written
+from rulerlib.metrics.short_answers import (
+    HYPHENS,
+    Golds,
+    answer_line,
+    format_violation,
+    spans_of,
+    written,
+)
 
 Extract = Callable[[str, str], str | None]
 """A function that returns the answer in what a model wrote, given the code of the language.
@@ -34,9 +41,6 @@ None where it is not written as it was asked for: then all of it is judged.
 
 # With its semicolon: "AT&T" and "a&lt" are no entities.
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
-
-# Hyphens, the figure dash, the en dash, and minus signs, the last two small and wide.
-_MINUS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"))
 
 
 def one_form(text: str) -> str:
@@ -51,7 +55,7 @@ def one_form(text: str) -> str:
     if text.isascii() and "&" not in text:
         return text
     text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
-    return unicodedata.normalize("NFC", text).translate(_MINUS)
+    return unicodedata.normalize("NFC", text).translate(HYPHENS)
 
 
 @dataclass(frozen=True)

@@ -326,7 +326,16 @@ def test_examples_follow_their_seed_alone():
 
 
 def test_a_megabyte_of_markup_takes_no_time():
-    for text in ("*" * 1_000_000, "\n" * 1_000_000, "Answer" * 200_000, "> " * 500_000 + "Answer:"):
+    for text in (
+        "*" * 1_000_000,
+        "\n" * 1_000_000,
+        "Answer" * 200_000,
+        "> " * 500_000 + "Answer:",
+        "Answer(" * 150_000,
+        "\\boxed{" * 150_000,
+        "\\text{" * 150_000,
+        "$" * 1_000_000,
+    ):
         assert answer_line(text) is None
 
 

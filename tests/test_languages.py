@@ -53,7 +53,8 @@ def shape(table: dict, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
     return keys
 
 
-FILES = {path.stem for path in (HERE / "en").glob("*.toml")} - {"prose"}
+# Number words differ from language to language.
+FILES = {path.stem for path in (HERE / "en").glob("*.toml")} - {"numbers", "prose"}
 
 
 @pytest.mark.parametrize("file", sorted(FILES))

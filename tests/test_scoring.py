@@ -36,9 +36,11 @@ def test_golds_go_to_the_measures_of_reading_and_to_no_other():
 
 
 def test_a_language_reads_its_numbers():
-    wanted = {"da": 1, "en": 0}
-    for language, value in wanted.items():
-        assert READING.score("tolv", ["12"], [], language)["drop_em"] == value
+    wanted = {"da": ("tolv", "12.500"), "en": ("twelve", "12,500")}
+    for language, (word, digits) in wanted.items():
+        for other in wanted:
+            assert READING.score(word, ["12"], [], other)["drop_em"] == (other == language)
+            assert READING.score(digits, ["12500"], [], other)["drop_em"] == (other == language)
     with pytest.raises(ParameterError, match=r"language is 'dk'.*did you mean 'da'"):
         READING.score("tolv", ["12"], [], "dk")
     # No language is needed where nothing is read.

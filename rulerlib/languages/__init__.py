@@ -269,7 +269,7 @@ class Language:
 
     @functools.cached_property
     def numbers(self) -> Numbers | None:
-        """The form of numbers and dates; None: as in English.
+        """The form of numbers and dates, or None if the pack has no ``numbers.toml``.
 
         They are read in answers and stand in no prompt, so they are no part of `fingerprint`.
         Raises a DataError where the pack's ``numbers.toml`` is damaged or incomplete.

@@ -1,8 +1,8 @@
 """Numbers and dates as a language writes them, rewritten as scores read them.
 
-Measures of answers read "1,234.5" and "3 May 1886" as English writes them. A language that
-writes them otherwise says so in ``numbers.toml`` in its folder; one without it is read as it
-stands. These are read, and stand in no prompt, so they are no part of a pack's fingerprint.
+Measures of answers read "1234.5" and "3 May 1886". The file ``numbers.toml`` in the folder of a
+language says how the language writes them, in digits and in words. Without this file only "1,234.5"
+is read. The file affects no prompt, so it is not part of the pack's fingerprint.
 
 >>> from rulerlib.languages import load
 >>> plain = load("da").numbers.plain
@@ -10,11 +10,13 @@ stands. These are read, and stand in no prompt, so they are no part of a pack's 
 ('12500 kr. er 3.5 gange så meget.', '225')
 >>> plain("3/5 1886"), plain("en hund"), plain("En.")
 ('3 maj 1886', 'en hund', '1')
+>>> load("en").numbers.plain("twenty-five of 1,204 yards")
+'25 of 1204 yards'
 
 The entries of ``numbers.toml``:
 
 =============================  ===================================================================
-``thousands``, ``decimal``     the marks in "1.234,5"
+``thousands``, ``decimal``     the marks in "1.234,5"; a no-break or thin space also counts
 ``dates``                      regular expressions of dates in digits, with day, month, year
 ``months``                     the twelve names
 ``one``                        articles that also count, where nothing but "one" can be meant
@@ -57,7 +59,9 @@ class Numbers:
     def __init__(self, table: Mapping[str, Any]) -> None:
         self._months, self._one = list(table["months"]), set(table["one"])
         self._dates = [re.compile(rf"(?<!\d){date}(?!\d)") for date in table["dates"]]
-        thousands, decimal = re.escape(table["thousands"]), re.escape(table["decimal"])
+        # In every language thousands may also be separated by a no-break or thin space.
+        thousands = rf"[{re.escape(table['thousands'])}\u00a0\u2009\u202f]"
+        decimal = re.escape(table["decimal"])
         # Neither a part of a longer row of digits and marks, such as an address of a network.
         self._digits = re.compile(
             rf"(?<![\d.,])([1-9]\d{{0,2}}(?:{thousands}\d{{3}})+|\d+)(?:{decimal}(\d+))?(?![.,]?\d)"
@@ -70,6 +74,8 @@ class Numbers:
             for unit in units:
                 compound = table["compound"].format(unit=unit, ten=ten)
                 words[compound] = tens[ten] + units[unit]
+        # "twenty four" beside "twenty-four".
+        words |= {word.replace("-", " "): value for word, value in words.items()}
         self._values = words | scales | dict.fromkeys(self._one, 1)
         small, one, joint = _any(words), _any(table["one"]), re.escape(table["joint"])
         hundred, thousand = (
@@ -78,11 +84,13 @@ class Numbers:
         )
 
         def more(what: str) -> str:
-            return rf"(?:\s*(?:{joint}\s*)?{what}|\s*{joint}\s*{one})?"
+            return rf"(?:{gap}(?:{joint}{gap})?{what}|{gap}{joint}{gap}{one})?"
 
-        below = rf"(?:(?:(?:{small}|{one})\s*)?{hundred}{more(small)}|{small})"
-        above = rf"(?:(?:{below}|{one})\s*)?{thousand}{more(below)}"
-        self._written = re.compile(rf"\b(?:{above}|{below})\b", re.IGNORECASE)
+        gap = r"(?:-|\s*)"
+        below = rf"(?:(?:(?:{small}|{one}){gap})?{hundred}{more(small)}|{small})"
+        above = rf"(?:(?:{below}|{one}){gap})?{thousand}{more(below)}"
+        # A hyphen before a word is no minus sign: "- two" and "-two" are items of a list.
+        self._written = re.compile(rf"(?:(?<!\w)-)?\b(?:{above}|{below})\b", re.IGNORECASE)
         self._word = re.compile(_any(self._values))
 
     def plain(self, text: str) -> str:

@@ -22,21 +22,29 @@ one of its numbers; and of all golds the best one counts.
 >>> drop_f1("about 24 yards", ["24"]), drop_f1("24 yards", ["25 yards"])
 (0.5, 0.0)
 
-The values are those of lm-eval's task ``drop`` but for what that one, and the official script
-with it, gets wrong:
+The values are those of lm-eval's task ``drop``, which copies the official script, with these
+differences:
 
-- **Sign.** There a hyphen parts words, and "-5" is "5". Here it is a minus before a number that
-  follows no letter or digit.
-- **Decimal mark.** There a number with any other mark at it loses its decimal mark, so that
+- **Typographic marks.** The official script strips ASCII punctuation only, so "“Ribe”", "12€" and
+  "don’t" differ from "Ribe", "12" and "don't". Here every Unicode punctuation mark and symbol is
+  stripped, and every dash is a hyphen.
+- **Number words.** The official script has none. Here "twelve" is 12 in each language that has a
+  ``numbers.toml``, English included, so "twelve" matches "12" and a gold with "twelve" needs that
+  number in the answer.
+- **Thousands.** The official script reads "1,234" only. Here "12.500" in Danish, "12 500" in
+  Swedish, and "12 500" with a no-break or thin space in any of these languages are 12500.
+- **Sign.** The official script splits at every hyphen, so "-5" is "5". Here a hyphen before a
+  number is a minus sign unless it follows a letter or a digit.
+- **Decimal point.** The official script drops the point if another mark touches the number, so
   "$3.5" and "3.5%" are 35, and "1,234.5" is 12345.
-- **Words that Python reads as numbers.** There "infinity" is a number and equal to "inf"; here
-  no word is.
-- **Spans in a text.** There the whole text is one span, so that no answer to a question for
-  several spans can be right. Here it is read as a list, too, where the gold has several spans.
-- **Nothing left.** There the gold "A" is empty without its article, and the answer "" right.
-- **White space.** There only a space parts words, and "5", a line break and "yards" hold no
-  number.
-- **Repeated spans.** There the spans "a, a, b" match the spans "a, b, b" exactly.
+- **Words that Python reads as numbers.** In the official script "infinity" equals "inf".
+- **Lists.** The official script takes a list of spans and treats a text as a single span. Here,
+  if the gold has several spans, the text is also read as a list (`lists`). A gold span may itself
+  contain a comma or "and": "UK, O'Neill and Trinidad and Tobago" has three spans.
+- **Articles alone.** In the official script the gold "A" is empty and matches the answer "".
+- **White space.** The official script splits at spaces only, so "5", a line break and "yards"
+  hold no number.
+- **Repeated spans.** In the official script the spans "a, a, b" match "a, b, b" exactly.
 """
 
 from __future__ import annotations
@@ -58,7 +66,9 @@ Golds = Sequence[str | Sequence[str]]
 _SPACE = re.compile(r"\s")
 _DIGIT = re.compile(r"\d")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+HYPHENS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"))
+"""Hyphens, the figure dash, the en dash, and minus signs, the last two small and wide."""
 
 
 @cache
@@ -104,11 +114,16 @@ def finite(token: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _is_mark(character: str) -> bool:
+    """Return whether a character is punctuation or a symbol, in ASCII or not."""
+    return unicodedata.category(character)[0] in "PS"
+
+
 def number(token: str) -> float | None:
-    """Return the number in a token, whatever punctuation stands around it; None without any."""
+    """Return the number in a token, ignoring punctuation around it, or None."""
     value = finite(token)
     if value is None and _DIGIT.search(token):
-        core = token.strip(string.punctuation)
+        core = token.strip("".join(filter(_is_mark, token)))
         value = finite(core.replace(",", "") if _THOUSANDS.fullmatch(core) else core)
         if value is not None and "-" in token[: token.index(core)]:
             return -value
@@ -118,23 +133,26 @@ def number(token: str) -> float | None:
 # The measures of one answer ask for the same texts.
 @lru_cache(maxsize=256)
 def normalized(text: str, language: str = "en", split: re.Pattern[str] = _SPACE) -> str:
-    """Return a text in small letters, without punctuation and articles, its numbers as floats.
+    """Return a text in lower case, without punctuation and articles, and with numbers as floats.
 
-    ``split`` is a pattern of what stands between two tokens, each of which may be a number. A text
-    of nothing but articles keeps them, and one of nothing but punctuation keeps that: the grade "A"
-    is an answer, and "the" is another.
+    ``split`` is the pattern that separates tokens. Each token may be a number. A text of articles
+    only keeps them, and a text of punctuation only keeps it: the grade "A" is an answer.
 
     >>> normalized("The 1,234.50 yards!"), normalized("(-5)") == normalized("5")
     ('1234.5 yards', False)
+    >>> normalized("“Don’t” pay twelve €…")
+    'dont pay 12.0'
     >>> normalized("Det var 12.500 kr.", "da"), normalized("elleve", "da")
     ('var 12500.0 kr', '11.0')
     """
     plain, dropped, _ = _rules(language)
+    # NFC: é can be encoded in two ways.
+    text = unicodedata.normalize("NFC", text).translate(HYPHENS)
     words, articles, small = list[str](), list[str](), plain(text).lower()
     for token in split.split(small):
         value = number(token)
         if value is None:
-            token = token.translate(_PUNCTUATION)
+            token = "".join(character for character in token if not _is_mark(character))
             value = finite(token)
         articles += token.split()
         # Minus zero is zero.
@@ -153,24 +171,36 @@ _FINAL_MARKS = tuple(".,;:!?…")
 
 
 def answer_line(text: str, language: str = "en") -> str | None:
-    """Return what stands after the last label of an answer, ``Answer:``, in its line or the next.
+    r"""Return the text after the last answer label, on the label's line or the next one.
 
-    Labels are the language's word for an answer and the English one, whatever stands before them
-    in their line. Markup around the answer is left out. None where there is no label, or nothing
-    after any.
+    The labels are "Answer:" and the language's own word, also as "Svaret:" or "Answer (in yards):".
+    Other text may precede a label on its line. Markdown emphasis and LaTeX markup such as
+    ``\boxed`` are removed. Return None if there is no label or no text after any.
 
-    >>> answer_line("It lost **two**.\\nSo 5 - 2 = 3.\\n\\n**Final Answer:** `3`")
+    >>> answer_line("It lost **two**.\nSo 5 - 2 = 3.\n\n**Final Answer:** `3`")
     '3'
-    >>> answer_line("Endeligt svar:\\n12,5 %", "da"), answer_line("The answer is 3.")
+    >>> answer_line(r"Answer (in points): $\boxed{20}$")
+    '20'
+    >>> answer_line("Endeligt svar:\n12,5 %", "da"), answer_line("The answer is 3.")
     ('12,5 %', None)
     """
+    text = _without_latex(text)
     around, end = f"{_EMPHASIS}{string.whitespace}", len(text)
     for label in reversed([*_labels(language).finditer(text)]):
-        # Up to the next label, which may follow one with nothing after it.
+        # Stop at the next label: this one may have no text of its own.
         if after := text[label.end() : end].strip(around):
             return _LINE_BREAK.split(after, maxsplit=1)[0].rstrip(around)
         end = label.start()
     return None
+
+
+def _without_latex(text: str) -> str:
+    r"""Return a text without LaTeX's ``\boxed{}``, ``\text{}``, spaces and display delimiters."""
+    text = text.replace("{,}", ",")
+    text = re.sub(r"\\[,;: ]", "\u2009", text)
+    text = re.sub(r"\\(?:text|math)[a-z]*\s*\{([^{}]*)\}", r"\1", text)
+    text = re.sub(r"\${0,2}\\boxed\s*\{([^{}]*)\}\${0,2}", r"\1", text)
+    return re.sub(r"\$\$|\\[()\[\]]", "", text)
 
 
 @functools.cache
@@ -181,9 +211,12 @@ def _labels(language: str) -> re.Pattern[str]:
         place = ["reading"] if "reading" in pack.templates else ["graphwalks", "bfs"]
         words.append(pack.text(*place, "answer_prefix").strip(" \n:").rpartition(" ")[2])
     either = "|".join(map(re.escape, dict.fromkeys(words)))
-    # No label is the end of a word, as in "Ansvar:"; but that of "FinalAnswer:" is one.
+    # A label is a whole word, unlike in "Ansvar:", or a part in capitals, as in "FinalAnswer:".
     start = r"(?:(?<![^\W_])|(?-i:(?<=[a-zæøå])(?=[A-Z])))"
-    return re.compile(rf"{start}(?:{either})[\s{_EMPHASIS}]*[:\uff1a]", re.IGNORECASE)
+    # The definite forms of the Nordic languages: "Svaret", "Svarið".
+    word, gap = rf"(?:{either})(?:et|ið)?", rf"[\s{_EMPHASIS}]*"
+    unit = rf"(?:\([^()\n]*\){gap})?"
+    return re.compile(rf"{start}{word}{gap}{unit}[:\uff1a]", re.IGNORECASE)
 
 
 def em_raw(pred: str, golds: Golds, language: str = "en") -> float:
@@ -199,8 +232,8 @@ def em_norm(pred: str, golds: Golds, language: str = "en") -> float:
 
     Never below `em_raw`. A number is its value: "3.50" is "3.5", and "-5" is not "5".
     """
-    answer = _normal(pred, language)
-    return float(any(answer == _normal(written(gold), language) for gold in golds))
+    answer = normalized(pred, language)
+    return float(any(answer == normalized(written(gold), language) for gold in golds))
 
 
 def f1_words(pred: str, golds: Golds, language: str = "en") -> float:
@@ -209,16 +242,11 @@ def f1_words(pred: str, golds: Golds, language: str = "en") -> float:
     A word counts as often as it stands there (Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions
     for Machine Comprehension of Text", section 6.1).
     """
-    answer, values = Counter(_normal(pred, language).split()), []
+    answer, values = Counter(normalized(pred, language).split()), []
     for gold in golds:
-        wanted = Counter(_normal(written(gold), language).split())
+        wanted = Counter(normalized(written(gold), language).split())
         values.append(f1((answer & wanted).total(), answer.total(), wanted.total()))
     return max(values, default=0.0)
-
-
-def _normal(text: str, language: str) -> str:
-    # One form for letters that can be encoded in two ways, such as å.
-    return normalized(unicodedata.normalize("NFC", text), language)
 
 
 def format_violation(pred: str) -> tuple[str, ...]:
@@ -238,8 +266,8 @@ def format_violation(pred: str) -> tuple[str, ...]:
 
 # --- DROP -----------------------------------------------------------------------------------
 
-# Between words: white space, and any hyphen but a minus sign before a number.
-_DROP_SPLIT = re.compile(r"\s|(?<=[\w-])-|-(?!\$?\.?\d)")
+# White space, an em dash, or a hyphen that is not the minus sign of a number.
+_DROP_SPLIT = re.compile(r"[\s—]|(?<=[\w-])-|-(?![$€£¥]?\.?\d)")
 
 # Between the items of a list; not the comma in a number.
 _MARKS = r"[;\n]|,(?!\d)|(?<!\d),"
@@ -257,28 +285,51 @@ def drop_f1(pred: str, golds: Golds, language: str = "en") -> float:
     return max((_aligned(spans, wanted) for spans, wanted in pairs), default=0.0)
 
 
-def lists(pred: str, language: str = "en") -> list[list[str]]:
+def lists(pred: str, language: str = "en", gold: Sequence[str] = ()) -> list[list[str]]:
     """Return the spans of an answer in each way to read it as a list.
 
-    The whole as one span; parted at commas, semicolons and line breaks, but not in a number; and
-    parted at "and" as well, which may also stand in a name.
+    1. The whole text as one span.
+    2. Split at commas, semicolons and line breaks, but not within a number.
+    3. Split at "and" as well.
+    4. As 3, but the spans of ``gold`` stay whole, because a name may contain "and" or a comma.
+
+    >>> lists("UK and Trinidad and Tobago", gold=["Trinidad and Tobago", "UK"])[-1]
+    ['UK', 'Trinidad and Tobago']
     """
     _, _, joint = _rules(language)
     last, text = rf"(?i:{re.escape(joint)})(?=\s)", pred.strip()
     marks = rf"(?:{_MARKS})(?:[^\S\n]*{last})?"
-    ways = (re.split(way, text) for way in (marks, rf"{marks}|(?<=\s){last}"))
+    separators = rf"{marks}|(?<=\s){last}"
+    wanted = {*_normal(gold, language)}
+    # At least two: a number in words may have an "and" too, as in "one hundred and four".
+    longest = max([2, *(len(re.split(separators, span)) for span in gold)])
+    # Items at even places, their separators at odd ones.
+    pieces, whole = re.split(f"({separators})", text), list[str]()
+    while pieces:
+        for size in range(min(2 * longest - 1, len(pieces)), 0, -2):
+            span = "".join(pieces[:size])
+            if size == 1 or normalized(span, language, _DROP_SPLIT) in wanted:
+                break
+        whole.append(span)
+        del pieces[: size + 1]
+    ways = (re.split(marks, text), re.split(separators, text), whole)
     return [[text], *([span for piece in way if (span := piece.strip())] for way in ways)]
 
 
+def _normal(spans: Sequence[str], language: str) -> list[str]:
+    """Return the spans, normalized, without those of which nothing is left."""
+    return [text for span in spans if (text := normalized(span, language, _DROP_SPLIT))]
+
+
 def _pairs(pred: str, golds: Golds, language: str) -> list[tuple[list[str], list[str]]]:
-    """Return the normalized spans of the answer, as far as they can be meant, and of each gold."""
-
-    def normal(texts: Sequence[str]) -> list[str]:
-        return [text for span in texts if (text := normalized(span, language, _DROP_SPLIT))]
-
-    answers = [normal(texts) for texts in lists(pred, language)]
-    wanted = [spans for gold in golds if (spans := normal(spans_of(gold)))]
-    return [(spans, gold) for gold in wanted for spans in answers[: None if len(gold) > 1 else 1]]
+    """Return the normalized spans of the answer, in each way to read it, beside those of a gold."""
+    pairs = []
+    for gold in map(spans_of, golds):
+        wanted = _normal(gold, language)
+        if wanted:
+            ways = lists(pred, language, gold) if len(wanted) > 1 else [[pred]]
+            pairs += [(_normal(way, language), wanted) for way in ways]
+    return pairs
 
 
 def _aligned(spans: list[str], wanted: list[str]) -> float:

@@ -12,6 +12,7 @@ import hashlib
 import itertools
 import json
 import re
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -21,8 +22,9 @@ from typing import Any
 from rulerlib import files
 from rulerlib.errors import DataError, require, shortened
 
-# A "sentence" longer than this is cut at a space, so that one unit never is a whole page.
-LONGEST_UNIT_WORDS = 60
+# A longer "sentence" is cut, so that one unit is never a whole page. Characters count as well,
+# because some texts have no spaces: Chinese, or data encoded as text.
+LONGEST_UNIT_WORDS, LONGEST_UNIT_CHARACTERS = 60, 600
 
 # Control characters other than white space, halves of surrogate pairs, and noncharacters.
 NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -38,15 +40,16 @@ _STRAY = re.compile(r"[\x80-\x84\x86-\x9f]")
 SUFFIXES = (".txt", ".json", ".jsonl")
 """The files of a folder that are read as texts."""
 
-# A sentence ends at . ! or ? (with closing quotes or brackets) before a space.
-END = re.compile(r"(?<=[.!?…])[\"'“”’«»)\]]*\s+")
+# A sentence ends at . ! or ? (with closing quotes or brackets) before a space, or at a full stop of
+# Chinese and Japanese, which no space follows.
+END = re.compile(r"(?<=[.!?…])[\"'“”’«»)\]]*\s+|(?<=[。！？])[」』”’）]*\s*")
 
 
 def sentences(texts: Iterable[str]) -> list[str]:
     """Return prose cut into sentences; white space of any kind becomes one space.
 
-    A sentence longer than ``LONGEST_UNIT_WORDS`` is cut, so that text without
-    full stops still fills a budget closely.
+    A sentence longer than ``LONGEST_UNIT_WORDS`` or ``LONGEST_UNIT_CHARACTERS`` is cut, so that
+    text without full stops still fills a budget closely. It is cut at a space where it has one.
 
     >>> sentences(['He said "no." Then he\\nleft.', "It rained."])
     ['He said "no."', 'Then he left.', 'It rained.']
@@ -59,7 +62,11 @@ def sentences(texts: Iterable[str]) -> list[str]:
         for begin, end in itertools.pairwise([0, *ends, len(text)]):
             words = text[begin:end].split()
             for first in range(0, len(words), LONGEST_UNIT_WORDS):
-                units.append(" ".join(words[first : first + LONGEST_UNIT_WORDS]))
+                unit = " ".join(words[first : first + LONGEST_UNIT_WORDS])
+                if len(unit) <= LONGEST_UNIT_CHARACTERS:
+                    units.append(unit)
+                else:
+                    units += textwrap.wrap(unit, LONGEST_UNIT_CHARACTERS, break_on_hyphens=False)
     return units
 
 

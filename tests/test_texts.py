@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerlib import texts
+from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.texts import checked, digest, read_texts, sentences
 
@@ -27,6 +28,7 @@ from rulerlib.texts import checked, digest, read_texts, sentences
         ("uden punktum", ["uden punktum"]),
         ("  \t\n ", []),
         ("Ja.\u00a0Nej.", ["Ja.", "Nej."]),
+        ("他说。「好。」你呢？ 好！", ["他说。", "「好。」", "你呢？", "好！"]),
     ],
 )
 def test_prose_is_cut_at_the_end_of_sentences(text, expected):
@@ -37,6 +39,27 @@ def test_text_without_full_stops_is_cut_too():
     units = sentences([" ".join(f"ord{i}" for i in range(1000))])
     assert len(units) == 17
     assert all(len(unit.split()) <= 60 for unit in units)
+
+
+@pytest.mark.parametrize("text", ["ab" * 50_000, "漢字" * 700, "x" * 601, "ord, " + "y" * 5000])
+def test_text_without_spaces_is_cut_too(text):
+    units = sentences([text])
+    assert "".join(units).replace(" ", "") == text.replace(" ", "")
+    assert all(len(unit) <= 600 for unit in units)
+
+
+def test_a_sentence_of_600_characters_is_kept_whole():
+    words = ["tyveogfemtegnher" + "x" * 3] * 30
+    assert len(sentence := " ".join(words)) == 599
+    assert sentences([sentence + "."]) == [sentence + "."]
+    assert [len(unit) for unit in sentences([sentence + "xy."])] == [579, 22]
+
+
+def test_a_text_without_sentence_ends_or_spaces_fills_a_prompt(tmp_path):
+    path = tmp_path / "blob.txt"
+    path.write_text("blåbærgrød" * 5000, encoding="utf-8")
+    sample = Dataset("niah_single_2", 2048, "da", "lille", texts=path)[0]
+    assert 1500 < sample.length <= 2048
 
 
 def test_a_file_a_folder_and_an_iterable_give_the_same(tmp_path):

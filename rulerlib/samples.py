@@ -18,6 +18,7 @@ True
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import hashlib
 import json
@@ -333,24 +334,37 @@ def read(path: str | Path, kind: type[R], unfinished: bool = False) -> Iterator[
     DataError
         If the file cannot be read or a line is damaged: names file and line.
     """
-    return (record for record, _ in read_placed(path, kind, unfinished))
+    return (record for _, record, _ in _read_lines(path, kind, unfinished))
+
+
+def read_numbered(path: str | Path, kind: type[R]) -> Iterator[tuple[int, R]]:
+    """Yield the same as `read`, each record after the number of its line, from 1."""
+    return ((number, record) for number, record, _ in _read_lines(path, kind))
 
 
 def read_placed(
     path: str | Path, kind: type[R], unfinished: bool = False
 ) -> Iterator[tuple[R, tuple[int, int]]]:
     """Yield the same as `read`, each record with the bytes [start, end) of its line."""
+    return ((record, place) for _, record, place in _read_lines(path, kind, unfinished))
+
+
+def _read_lines(
+    path: str | Path, kind: type[R], unfinished: bool = False
+) -> Iterator[tuple[int, R, tuple[int, int]]]:
     path, end = Path(path), 0
     with _readable(path), files.opened(path) as file:
         for number, line in enumerate(file, 1):
             start, end, where = end, end + len(line), f"{path}, line {number}"
+            if number == 1 and line.startswith(codecs.BOM_UTF8):
+                start, line = len(codecs.BOM_UTF8), line.removeprefix(codecs.BOM_UTF8)
             if unfinished and not line.endswith(b"\n"):
                 return
             try:
                 _check_unchanged(line)
                 # Other tools may leave lines empty.
                 if unfinished or line.strip():
-                    yield kind.from_json(line.decode("utf-8")), (start, end)
+                    yield number, kind.from_json(line.decode("utf-8")), (start, end)
             except UnicodeDecodeError as error:
                 reason = f"{error.reason} at byte {error.start}"
                 raise DataError(f"{where}: not UTF-8 ({reason}).") from error
@@ -387,7 +401,7 @@ def read_object(path: str | Path) -> dict[str, Any]:
     with _readable(path), files.opened(path) as file:
         data = file.read()
     try:
-        values = json.loads(data.decode("utf-8"))
+        values = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: damaged ({error}).") from error
     if not isinstance(values, dict):

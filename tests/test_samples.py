@@ -236,3 +236,17 @@ def test_the_parts_of_a_role_are_had_without_the_others():
         prediction.others["parts"] = damaged
         with pytest.raises(DataError):
             prediction.parts_of("example")
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path):
+    path = tmp_path / "validation.jsonl"
+    lines = [Sample(index, "Blå?", ["ja"]).to_line() for index in range(2)]
+    path.write_bytes(b"\xef\xbb\xbf" + b"".join(lines))
+    placed = list(samples.read_placed(path, Sample))
+    assert [record for record, _ in placed] == [
+        Sample(0, "Blå?", ["ja"]),
+        Sample(1, "Blå?", ["ja"]),
+    ]
+    assert [path.read_bytes()[start:end] for _, (start, end) in placed] == lines
+    (tmp_path / "metadata.json").write_bytes(b'\xef\xbb\xbf{"a": 1}')
+    assert samples.read_object(tmp_path / "metadata.json") == {"a": 1}

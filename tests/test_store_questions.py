@@ -285,6 +285,55 @@ def test_the_length_is_that_of_the_folder_or_of_the_longest_sample(tmp_path, fol
     assert questions.find(str(path), ["vt"]) == {("vt", length): path}
 
 
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        ({"outputs": [""]}, "the reference '' is blank, so that any answer would match; give the"),
+        ({"outputs": ["b", " \t"]}, r"the reference ' \t' is blank"),
+        ({"outputs": ["\u00a0"]}, r"the reference '\xa0' is blank"),
+        ({"outputs": ["&nbsp;"]}, "the reference '&nbsp;' is blank"),
+        ({"golds": [["b", ""]]}, "the reference '' is blank"),
+        ({"outputs": []}, "'outputs' is empty; give at least one reference answer."),
+        ({"input": "x \ud83d"}, r"the field 'input' holds half of a surrogate pair (\ud83d);"),
+        ({"outputs": ["\udc00"]}, r"the field 'outputs' holds half of a surrogate pair (\udc00);"),
+        ({"answer_prefix": "\ud83d"}, "the field 'answer_prefix' holds half"),
+        ({"facts": {"unit": "\ud83d"}}, "the field 'facts' holds half"),
+        (
+            {"length": 0},
+            "'length' is missing or not positive; add it, or name a folder",
+        ),
+        ({"length": -5}, "'length' is missing or not positive"),
+    ],
+)
+def test_samples_that_cannot_be_asked_are_named_by_file_and_line(tmp_path, bad, sentence):
+    path = put(tmp_path / "mine" / "vt" / "validation.jsonl", {"length": 9}, {"length": 9, **bad})
+    with pytest.raises(DataError) as error:
+        questions.find(str(tmp_path), ["vt"])
+    assert str(error.value).startswith(f"{path}, line 2: {sentence}")
+    assert "\n" not in str(error.value)
+
+
+def test_a_whole_emoji_written_as_two_escapes_is_read(tmp_path):
+    path = put(tmp_path / "9" / "vt" / "validation.jsonl", {"input": "\U0001f600"})
+    assert "\\ud83d\\ude00" in path.read_text(encoding="utf-8")
+    assert questions.find(str(tmp_path), ["vt"]) == {("vt", 9): path}
+
+
+def test_a_length_is_needed_only_where_no_folder_names_it(tmp_path):
+    path = put(tmp_path / "4096" / "vt" / "validation.jsonl", {}, {})
+    assert questions.find(str(tmp_path), ["vt"]) == {("vt", 4096): path}
+    path = put(tmp_path / "mine" / "vt" / "validation.jsonl", {})
+    with pytest.raises(DataError, match=r", line 1: 'length' is missing .*4096/vt/validation"):
+        questions.find(str(tmp_path / "mine"), ["vt"])
+
+
+def test_a_file_without_samples_is_named(tmp_path):
+    path = put(tmp_path / "4096" / "vt" / "validation.jsonl")
+    with pytest.raises(DataError) as error:
+        questions.find(str(tmp_path), ["vt"])
+    assert str(error.value) == f"{path}: no samples."
+
+
 def test_folders_of_other_knobs_count_where_they_are_asked_for(tmp_path):
     path = put(tmp_path / "512" / "vt+num_hops=2" / "validation.jsonl", {})
     assert questions.find(str(tmp_path), ["vt"], knobs=True) == {("vt", 512): path}

@@ -8,16 +8,18 @@ one removes what it left unfinished.
 from __future__ import annotations
 
 import hashlib
+import html
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from rulerlib import files
-from rulerlib.errors import DataError, ParameterError, RunMismatchError, require, shortened
+from rulerlib.errors import HALF, DataError, ParameterError, RunMismatchError, require, shortened
 from rulerlib.files import alone
 from rulerlib.prompts import PromptFormat
-from rulerlib.samples import Sample, add, read, read_object
+from rulerlib.samples import Sample, add, read, read_numbered, read_object
 from rulerlib.store.cell import Cell
 
 METADATA = "metadata.json"
@@ -217,7 +219,7 @@ def find(data: Any, names: Sequence[str], knobs: bool = False) -> Given:
 
     The task is the name of a file's folder. The length, in tokens, is the name of the nearest
     folder above that is a number, as in RULER's own tree. Where there is none, or a sample is
-    longer than it says, the length is that of the longest sample.
+    longer than it says, the length is that of the longest sample; then each sample needs its own.
 
     Parameters
     ----------
@@ -233,7 +235,8 @@ def find(data: Any, names: Sequence[str], knobs: bool = False) -> Given:
     ParameterError
         If there are none, or two of one task and length.
     DataError
-        If a file is damaged.
+        If a file is damaged or empty, or a sample lacks its length, has no reference or a blank
+        one, or holds half of a surrogate pair: names the file and the line.
     """
     wanted = (
         "a file <task>/validation.jsonl, or a folder with such files, of at least one of the tasks"
@@ -247,8 +250,19 @@ def find(data: Any, names: Sequence[str], knobs: bool = False) -> Given:
         if task not in names:
             continue
         numbers = [part.name for part in path.resolve().parents if part.name.isdecimal()]
-        longest = max((sample.length for sample in read(path, Sample)), default=0)
-        length = int(numbers[0]) if numbers and int(numbers[0]) >= longest else longest
+        named = int(numbers[0]) if numbers else 0
+        lengths = [named]
+        for line, sample in read_numbered(path, Sample):
+            _check(sample, f"{path}, line {line}")
+            if not named and sample.length < 1:
+                raise DataError(
+                    f"{path}, line {line}: 'length' is missing or not positive; add it, or name a"
+                    f" folder above after the length: 4096/{task}/{path.name}."
+                )
+            lengths.append(sample.length)
+        if len(lengths) == 1:
+            raise DataError(f"{path}: no samples.")
+        length = max(lengths)
         if (task, length) in chosen:
             raise ParameterError(
                 "data", data, f"one file of {task} at length {length}, not also {path}"
@@ -256,6 +270,34 @@ def find(data: Any, names: Sequence[str], knobs: bool = False) -> Given:
         chosen[task, length] = path
     require(chosen, "data", data, wanted)
     return dict(sorted(chosen.items(), key=lambda item: item[0][1]))
+
+
+def _check(sample: Sample, where: str) -> None:
+    """Check the texts of a sample that a user has written.
+
+    Raises
+    ------
+    DataError
+        If a text is not valid Unicode, or if an answer cannot be scored because a reference is
+        missing or empty.
+    """
+    for name, value in sample.to_dict().items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if half := HALF.search(text):
+            code = f"\\u{ord(half[0]):04x}"
+            raise DataError(
+                f"{where}: the field '{name}' holds half of a surrogate pair ({code}); write the"
+                " whole character."
+            )
+    if not sample.outputs:
+        raise DataError(f"{where}: 'outputs' is empty; give at least one reference answer.")
+    for reference in chain(sample.outputs, *sample.golds):
+        # Answers and references are compared without HTML entities: "&nbsp;" is a space.
+        if not html.unescape(reference).strip():
+            raise DataError(
+                f"{where}: the reference {reference!r} is blank, so that any answer would match;"
+                " give the expected answer."
+            )
 
 
 def language(data: Any, files: Given) -> str:

@@ -136,6 +136,8 @@ class Dataset:
         set_(self, "question_language", self._other_language())
         if not isinstance(self.tokenizer, tokens.Tokenizer):
             set_(self, "tokenizer", tokens.load(self.tokenizer))
+        texts = self._texts or self._language.essays
+        tokens.warn_unknown(" ".join(texts)[: tokens.SAMPLE], self._tokenizer)
         self._check_length()
         self._probed.clear()
         if self.repeats:
@@ -315,7 +317,8 @@ class Dataset:
         return True
 
     def _maker(self, tokens_to_generate: int, length: int | None = None) -> Maker:
-        budget = Budget(self._tokenizer, self.frame, length or self.length, tokens_to_generate)
+        frame = self.frame.marked or self.frame
+        budget = Budget(self._tokenizer, frame, length or self.length, tokens_to_generate)
         texts = self._texts if self._texts is not None else self._language.essays
         return self.row.family.maker(
             self.row.knobs, self._language, budget, texts, self._stream, self._wording

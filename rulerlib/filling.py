@@ -347,7 +347,7 @@ class Shared:
         tokens, order = self.composer.locate(draft, self.context), draft.order
         return Sample(
             index=-1,
-            input=text,
+            input=budget.tokenizer.unmark(text),
             outputs=draft.outputs,
             length=plain + budget.tokens_to_generate,
             length_w_model_temp=fed + budget.tokens_to_generate,

@@ -28,6 +28,7 @@ from rulerlib.prompts import Decoding, Frame, PromptFormat, split_thinking
 from rulerlib.samples import OPTIONAL, Prediction, Sample, question, read_placed, writable
 from rulerlib.store.answers import Answers, read_settings
 from rulerlib.store.questions import GROWING, UNSAID, metadata
+from rulerlib.tokens import SAMPLE, warn_unknown
 
 # Other versions of these may give other numbers.
 PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "openai")
@@ -132,6 +133,9 @@ def predict(
     allowed_values = f"less than {limit}, what '{model.name}' can take together with a prompt"
     require(room < limit, "tokens_to_generate", room, allowed_values)
     survey = _Survey(questions, num_samples, _counter(about, model, frame), ours=bool(about))
+    if about.get("tokenizer_fingerprint") != model.tokenizer.fingerprint:
+        [first] = survey.samples(survey.order[:1])
+        warn_unknown(first.input[:SAMPLE], model.tokenizer)
     longest = survey.longest + room
     allowed_values = (
         f"at most {limit}, what '{model.name}' can take (allow_truncation=True cuts"

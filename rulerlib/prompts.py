@@ -21,7 +21,7 @@ from operator import add
 from typing import Any, Self
 
 from rulerlib.errors import ParameterError, flag, is_number, one_of, require, whole_number
-from rulerlib.tokens import Tokenizer
+from rulerlib.tokens import Prompt, Tokenizer
 
 TAGS = ("<think>", "</think>")
 """What most reasoning models put around their thinking."""
@@ -147,12 +147,19 @@ class PromptFormat:
         Raises
         ------
         ParameterError
-            If a chat template is asked for and there is none, if it does not repeat what it is
-            given, if it has no switch that turns thinking off, or if a model would have to think
-            after its answer has begun.
+            If a chat template is asked for and there is none, if there are several and none is the
+            default, if it does not repeat what it is given, if it has no switch that turns thinking
+            off, or if a model would have to think after its answer has begun.
         MissingExtraError
             If `jinja2`, which renders chat templates, is not installed.
         """
+        if self.chat is not False and tokenizer.named_templates:
+            names = ", ".join(map(repr, tokenizer.named_templates))
+            allowed_values = (
+                f"false, because none of the chat templates of '{tokenizer.name}' is named"
+                f" 'default': there are {names}"
+            )
+            raise ParameterError("chat", self.chat, allowed_values)
         has_template = tokenizer.chat_template is not None
         allowed_values = f"false, because the tokenizer '{tokenizer.name}' has no chat template"
         require(has_template or not self.chat, "chat", True, allowed_values)
@@ -165,14 +172,22 @@ class PromptFormat:
             allowed_values = f"None, because {template} takes no system message"
             require(_takes_system(tokenizer), "system_prompt", self.system_prompt, allowed_values)
         options = self._switch(tokenizer)
-        rendered = tokenizer.render(_turns(self.system_prompt, _MARK), **options)
+        # The template's special tokens are control tokens; those in the system message are text.
+        system = self.system_prompt and tokenizer.mark(self.system_prompt)
+        rendered = tokenizer.mark(tokenizer.render(_turns(system, _MARK), **options))
         before, _, between = rendered.partition(_MARK)
         allowed_values = f"false, because {template} does not repeat the user's text once, as it is"
         require(rendered.count(_MARK) == 1, "chat", True, allowed_values)
-        frame = Frame(before, between, chat=True, template=options, format=replace(self, chat=True))
+        format_ = replace(self, chat=True)
+        marked = Frame(before, between, chat=True, template=options, format=format_)
+        before, between = tokenizer.unmark(before), tokenizer.unmark(between)
+        frame = replace(marked, before=before, between=between)
         if frame.thinks:
             self._check_prefix(f"'{tokenizer.name}'")
-        return replace(frame, turns=_joins(frame, tokenizer))
+        if turns := _joins(frame, tokenizer):
+            reply, again = map(tokenizer.mark, turns)
+            marked = replace(marked, turns=(reply, again))
+        return replace(frame, turns=turns, marked=marked)
 
     def _switch(self, tokenizer: Tokenizer) -> dict[str, bool]:
         """Return what the template must be told so that the model thinks, or does not."""
@@ -213,6 +228,9 @@ class Frame:
         What stands between a user's turn and the assistant's that follows, and between that one
         and the user's next: texts with these between them are a dialogue. None where it is plain
         text, or the template is not as regular as that.
+    marked
+        For a chat template, the same frame with its control tokens marked (`Tokenizer.mark`), so
+        that special tokens in a text between them are read as text.
     """
 
     before: str = ""
@@ -222,6 +240,7 @@ class Frame:
     template: Mapping[str, Any] = field(default_factory=dict, hash=False)
     format: PromptFormat = PromptFormat()
     turns: tuple[str, str] | None = None
+    marked: Frame | None = field(default=None, repr=False, compare=False)
 
     def prefix(self, answer_prefix: str) -> str:
         """Return the answer prefix as it is fed: an assistant's turn begins with no space."""
@@ -238,7 +257,13 @@ class Frame:
 
     def prompt(self, text: str, answer_prefix: str) -> str:
         """Return the whole text that the model reads."""
-        return f"{self.before}{text}{self.after(answer_prefix)}"
+        prompt = f"{self.before}{text}{self.after(answer_prefix)}"
+        if self.marked is None:
+            return prompt
+        first, *more = self.cut(text)
+        joins = itertools.cycle(self.marked.turns or ())
+        text = first + "".join(map(add, joins, more))
+        return Prompt(prompt, self.marked.prompt(text, answer_prefix))
 
     def messages(self, text: str, answer_prefix: str) -> tuple[dict[str, str], ...] | None:
         """Return the prompt as chat messages; None where the model is fed plain text.

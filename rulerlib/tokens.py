@@ -26,9 +26,11 @@ import hashlib
 import itertools
 import json
 import re
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -40,8 +42,41 @@ DAY = datetime.date(2024, 8, 6)
 and with today's date a run would not be the same tomorrow."""
 
 
+SAMPLE = 10_000
+"""Characters of a text that show whether a tokenizer knows its letters."""
+
+# Stands for the first character of a control token: "\uffff/s>" ends a text, and "</s>" is four
+# characters of it. Unicode keeps U+FFFF for such internal use.
+_MARK = "\uffff"
+
+
+class Prompt(str):
+    """A prompt with a chat template, whose special tokens differ from those in the user's texts.
+
+    Attributes
+    ----------
+    marked
+        The same text with the control tokens of the template marked, see `Tokenizer.mark`. A
+        tokenizer reads this one.
+    """
+
+    marked: str
+
+    def __new__(cls, text: str, marked: str = "") -> Prompt:
+        prompt = super().__new__(cls, text)
+        prompt.marked = marked
+        return prompt
+
+    def __getitem__(self, key: Any) -> Prompt:
+        # Marks keep the places of all characters.
+        return Prompt(super().__getitem__(key), self.marked[key])
+
+
 class Tokenizer(ABC):
     """A tokenizer. It counts the tokens of texts as they are, without special tokens.
+
+    A control token in a text, such as ``</s>``, is read as text, unless it is marked. All special
+    tokens are control tokens, and so are other added tokens that the chat template contains.
 
     Attributes
     ----------
@@ -51,6 +86,8 @@ class Tokenizer(ABC):
         Special tokens by their role: ``{"bos_token": "<s>", ...}``.
     chat_template
         The source of the chat template; None where there is none.
+    named_templates
+        The names of chat templates none of which is the default.
     all_special_tokens
         The texts of all special tokens, with or without a role.
     """
@@ -59,10 +96,11 @@ class Tokenizer(ABC):
     special_tokens: Mapping[str, str] = MappingProxyType({})
     all_special_tokens: frozenset[str] = frozenset()
     chat_template: str | None = None
+    named_templates: Sequence[str] = ()
 
     @property
     def special(self) -> int:
-        """The number of tokens that it adds around a text that is fed to its model."""
+        """The number of tokens that it adds before a text that is fed to its model."""
         return 0
 
     @abstractmethod
@@ -76,6 +114,18 @@ class Tokenizer(ABC):
     def count(self, text: str) -> int:
         """Return the number of tokens of a text."""
         return self.counts([text])[0]
+
+    def mark(self, text: str) -> str:
+        """Return a text whose control tokens are marked, and marked ones are not."""
+        return text
+
+    def unmark(self, text: str) -> str:
+        """Return a text without marks, as a person reads it."""
+        return text
+
+    def unknown(self, text: str) -> list[str]:
+        """Return the pieces of a text that the tokenizer turns into unknown tokens."""
+        return []
 
     @property
     def fingerprint(self) -> str:
@@ -132,8 +182,10 @@ class FastTokenizer(Tokenizer):
     ----------
     backend
         A ``tokenizers.Tokenizer``. Its truncation and padding are switched off.
-    name, special_tokens, chat_template
+    name, special_tokens
         See `Tokenizer`.
+    chat_template
+        Its source, or several by name, of which the one called ``default`` is used.
     clean_up
         Whether decoding takes away spaces before punctuation marks.
 
@@ -148,14 +200,34 @@ class FastTokenizer(Tokenizer):
         backend: Any,
         name: str,
         special_tokens: Mapping[str, str] | None = None,
-        chat_template: str | None = None,
+        chat_template: Any = None,
         clean_up: bool = False,
     ) -> None:
-        self.backend, self.name, self.chat_template = backend, name, chat_template
+        self.backend, self.name = backend, name
+        if isinstance(chat_template, (list, tuple)):
+            chat_template = {named["name"]: named["template"] for named in chat_template}
+        if isinstance(chat_template, Mapping):
+            self.named_templates = () if "default" in chat_template else [*chat_template]
+            chat_template = chat_template.get("default")
+        self.chat_template = chat_template if isinstance(chat_template, str) else None
         self.special_tokens = dict(special_tokens or {})
         added = backend.get_added_tokens_decoder().items()
         self._special = {number: token.content for number, token in added if token.special}
         self.all_special_tokens = frozenset(self._special.values())
+        # Some models have control tokens that are not special, such as "<｜User｜>" of DeepSeek.
+        template = self.chat_template or ""
+        control = {
+            token.content
+            for _, token in added
+            if token.special or (token.content in template and not token.content.isspace())
+        }
+        if backend.encode_special_tokens:
+            # It reads all of them as text, also those of its chat template.
+            control = set()
+        # Long ones first, because one may begin as another does.
+        control_tokens = sorted(control, key=len, reverse=True)
+        self._marks = {token: _MARK + token[1:] for token in control_tokens if token}
+        self._unmarks = {marked: token for token, marked in self._marks.items()}
         ids = {role: backend.token_to_id(token) for role, token in self.special_tokens.items()}
         self.eos_id: int | None = ids.get("eos_token")
         self.pad_id: int | None = ids.get("pad_token")
@@ -166,29 +238,90 @@ class FastTokenizer(Tokenizer):
 
     def spans(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
         """See `Tokenizer`."""
-        return [encoding.offsets for encoding in self._encoded(self.backend.encode_batch, texts)]
+        return [encoding.offsets for encoding in self._encoded("encode_batch", texts)]
 
     def counts(self, texts: Sequence[str]) -> list[int]:
         """See `Tokenizer`."""
         # The same tokens without their places, in little more than half the time.
-        return [*map(len, self._encoded(self.backend.encode_batch_fast, texts))]
+        return [*map(len, self._encoded("encode_batch_fast", texts))]
 
-    def _encoded(self, encode: Callable[..., list[Any]], texts: Sequence[str]) -> list[Any]:
-        """Return what the library makes of texts, which it refuses in a bare Exception.
+    def encode(self, text: str, special: bool) -> list[int]:
+        """Return the ids of a text's tokens.
+
+        Parameters
+        ----------
+        special
+            Whether the tokens that begin a text come first, as a model expects them. Those that a
+            tokenizer appends, such as ``</s>``, are left out: the model continues the text.
+        """
+        [encoding] = self._encoded("encode_batch", [text])
+        return [*(self.beginning if special else ()), *encoding.ids]
+
+    def _encoded(self, method: str, texts: Sequence[str]) -> list[Any]:
+        """Return what a method of the library makes of texts.
 
         Raises
         ------
         DataError
-            If it does: its files are damaged, for a sound tokenizer takes any text.
+            If it fails: its files are damaged, for a sound tokenizer takes any text. The library
+            raises a bare Exception.
         """
+        texts = [text.marked if isinstance(text, Prompt) else text for text in texts]
         try:
-            return encode(list(texts), add_special_tokens=False)
+            if self._marks and any(map(self._any_control.search, texts)):
+                backend = self._literal
+            else:
+                backend, texts = self.backend, [*map(self.unmark, texts)]
+            encodings: list[Any] = getattr(backend, method)(texts, add_special_tokens=False)
         except Exception as error:
             raise DataError(f"The tokenizer '{self.name}' cannot read a text ({error}).") from error
+        return encodings
 
-    def encode(self, text: str, special: bool) -> list[int]:
-        """Return the ids of a text's tokens, with ``special`` those that are added around it."""
-        return list(self.backend.encode(text, add_special_tokens=special).ids)
+    @functools.cached_property
+    def _any_control(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(re.escape, self._marks)))
+
+    @functools.cached_property
+    def _any_mark(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(re.escape, self._unmarks)))
+
+    @functools.cached_property
+    def _literal(self) -> Any:
+        """The tokenizer with its control tokens renamed to their marked forms.
+
+        It knows no others, so that the usual forms are text to it.
+        """
+        names = {json.dumps(token, ensure_ascii=False): token for token in self._marks}
+        renamed = re.sub(
+            "|".join(map(re.escape, names)),
+            lambda name: json.dumps(self._marks[names[name[0]]], ensure_ascii=False),
+            self.backend.to_str(),
+        )
+        return type(self.backend).from_str(renamed)
+
+    def mark(self, text: str) -> str:
+        """See `Tokenizer`."""
+        if not self._marks:
+            return text
+        swapped = self._marks | self._unmarks
+        either = f"{self._any_control.pattern}|{self._any_mark.pattern}"
+        return re.sub(either, lambda token: swapped[token[0]], text)
+
+    def unmark(self, text: str) -> str:
+        """See `Tokenizer`."""
+        if _MARK not in text or not self._marks:
+            return text
+        return self._any_mark.sub(lambda token: self._unmarks[token[0]], text)
+
+    def unknown(self, text: str) -> list[str]:
+        """See `Tokenizer`."""
+        token = self.special_tokens.get("unk_token") or getattr(self.backend.model, "unk_token", "")
+        number = self.backend.token_to_id(token) if token else None
+        if number is None and type(self.backend.model).__name__ == "Unigram":
+            number = json.loads(self.backend.to_str())["model"]["unk_id"]
+        [encoding] = self._encoded("encode_batch", [text])
+        places = zip(encoding.ids, encoding.offsets, strict=True)
+        return [text[start:end] for each, (start, end) in places if each == number]
 
     def decode(self, ids: Sequence[int], tags: Sequence[str] = ()) -> str:
         """Return the text of generated tokens, without special tokens other than ``tags``."""
@@ -210,16 +343,18 @@ class FastTokenizer(Tokenizer):
         parts = self.backend.to_str() + str(self.chat_template)
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
-    @functools.cached_property
+    @property
     def special(self) -> int:
         """See `Tokenizer`."""
-        # As its post-processor adds them, not as a setting or a class's name promises.
-        return len(self.encode("x", True)) - len(self.encode("x", False))
+        return len(self.beginning)
 
     @functools.cached_property
     def beginning(self) -> tuple[int, ...]:
-        """See `Tokenizer`."""
-        whole, text = self.encode("x", True), self.encode("x", False)
+        """The ids of the tokens that begin a text."""
+        # As its post-processor adds them, not as a setting or a class's name promises.
+        whole, text = (
+            self.backend.encode("x", add_special_tokens=special).ids for special in (True, False)
+        )
         starts = range(len(whole) - len(text) + 1)
         first = next(at for at in starts if whole[at : at + len(text)] == text)
         return tuple(whole[:first])
@@ -228,6 +363,18 @@ class FastTokenizer(Tokenizer):
     def vocabulary(self) -> int:
         """See `Tokenizer`."""
         return int(self.backend.get_vocab_size())
+
+
+def warn_unknown(text: str, tokenizer: Tokenizer) -> None:
+    """Warn if a tokenizer does not know some letters or words of a text."""
+    if not (unknown := tokenizer.unknown(text)):
+        return
+    examples = ", ".join(map(repr, [*dict.fromkeys(unknown)][:5]))
+    warnings.warn(
+        f"The tokenizer '{tokenizer.name}' turns {len(unknown):,} of {tokenizer.count(text):,}"
+        f" tokens of the text into unknown tokens, which a model cannot tell apart: {examples}.",
+        stacklevel=3,
+    )
 
 
 def load(name: str, trust_remote_code: bool = False) -> Tokenizer:
@@ -265,10 +412,9 @@ def load(name: str, trust_remote_code: bool = False) -> Tokenizer:
     try:
         backend = tokenizers.Tokenizer.from_str(files.read_text(folder / "tokenizer.json"))
         special_tokens = _add_special_tokens(backend, config)
-        file = folder / "chat_template.jinja"
-        configured = files.read_text(file) if file.exists() else config.get("chat_template")
+        configured = _configured_templates(folder, config)
         clean_up = bool(config.get("clean_up_tokenization_spaces"))
-        return FastTokenizer(backend, name, special_tokens, _chat_template(configured), clean_up)
+        return FastTokenizer(backend, name, special_tokens, configured, clean_up)
     except Exception as error:
         # The package raises nothing more precise, and a configuration may hold anything.
         allowed_values = f"one whose tokenizer.json can be read ({checkpoints.reason(error)})"
@@ -303,12 +449,15 @@ def _add_special_tokens(backend: Any, config: Mapping[str, Any]) -> dict[str, st
     return {role: entry.content for role, entry in named.items()}
 
 
-def _chat_template(configured: Any) -> str | None:
-    """Return the chat template that is used where nobody asks for another one."""
-    if isinstance(configured, (list, tuple)):
-        configured = {named["name"]: named["template"] for named in configured}
-    template = configured.get("default") if isinstance(configured, Mapping) else configured
-    return template if isinstance(template, str) else None
+def _configured_templates(folder: Path, config: Mapping[str, Any]) -> Any:
+    """Return the chat templates of a folder as transformers reads them."""
+    file = folder / "chat_template.jinja"
+    if file.exists():
+        return files.read_text(file)
+    named = sorted((folder / "additional_chat_templates").glob("*.jinja"))
+    if named:
+        return {file.stem: files.read_text(file) for file in named}
+    return config.get("chat_template")
 
 
 def _converted(name: str, trust_remote_code: bool) -> FastTokenizer:
@@ -329,7 +478,7 @@ def _converted(name: str, trust_remote_code: bool) -> FastTokenizer:
         tokenizer.backend_tokenizer,
         name,
         {role: str(token) for role, token in tokenizer.special_tokens_map.items()},
-        _chat_template(tokenizer.chat_template),
+        tokenizer.chat_template,
         bool(tokenizer.clean_up_tokenization_spaces),
     )
 

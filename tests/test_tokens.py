@@ -48,11 +48,14 @@ def test_tokens_are_those_of_transformers(real, danish_book):
     texts = [book[at : at + 1000] for at in range(0, 20_000, 1000)]
     texts += ["", " ", "<s> a </s><|user|> b", "æ😀漢字 \t\n"]
     backend = reference(real)
-    expected = [backend(text, add_special_tokens=False).input_ids for text in texts]
+    split = {"split_special_tokens": True}
+    expected = [backend(text, add_special_tokens=False, **split).input_ids for text in texts]
     assert [real.encode(text, special=False) for text in texts] == expected
     assert real.counts(texts) == [len(ids) for ids in expected]
     assert [real.count(text) for text in texts] == [len(ids) for ids in expected]
-    fed = [backend(text).input_ids for text in texts]
+    marked = [backend(text, add_special_tokens=False).input_ids for text in texts]
+    assert [real.encode(real.mark(text), special=False) for text in texts] == marked
+    fed = [backend(text, **split).input_ids for text in texts]
     assert [real.encode(text, special=True) for text in texts] == fed
     assert {len(ids) - len(bare) for ids, bare in zip(fed, expected, strict=True)} == {real.special}
 
@@ -276,8 +279,11 @@ def test_a_folder_is_read_as_transformers_reads_it(kind, folder, tmp_path, capfd
     assert capfd.readouterr() == ("", "")
     text = "Rødgrød <a> med <b> fløde.<stop> \n<s><pad><image> Nå<boi>! image_token</s>"
     for special in (True, False):
-        ids = expected(text, add_special_tokens=special).input_ids
+        ids = expected(text, add_special_tokens=special, split_special_tokens=True).input_ids
         assert tokenizer.encode(text, special) == ids
+        split = bool(said.get("split_special_tokens"))
+        ids = expected(text, add_special_tokens=special, split_special_tokens=split).input_ids
+        assert tokenizer.encode(tokenizer.mark(text), special) == ids
     assert tokenizer.decode(ids, ["<a>", "<s>"]) == expected.decode(
         [
             number
@@ -299,6 +305,29 @@ def test_a_folder_is_read_as_transformers_reads_it(kind, folder, tmp_path, capfd
             assert tokenizer.render(
                 turns, add_generation_prompt=ask
             ) == expected.apply_chat_template(turns, tokenize=False, add_generation_prompt=ask)
+
+
+def test_named_templates_without_a_default_are_refused_with_their_names(bytelevel, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    named = {"tool_use": OTHER, "rag": CHAT_TEMPLATE}
+    listed = [{"name": name, "template": template} for name, template in named.items()]
+    write(tmp_path, bytelevel.backend, {**NAMED, "chat_template": listed})
+    saved = tmp_path / "saved"
+    whole = transformers.PreTrainedTokenizerFast(tokenizer_object=bytelevel.backend)
+    whole.chat_template = named
+    whole.save_pretrained(saved)
+    for folder in (tmp_path, saved):
+        tokenizer = tokens.load(str(folder))
+        for chat in (None, True):
+            with pytest.raises(ParameterError) as error:
+                PromptFormat(chat).frame(tokenizer)
+            names = re.findall("'(tool_use|rag)'", str(error.value))
+            assert sorted(names) == ["rag", "tool_use"]
+            assert str(error.value).startswith(
+                f"chat is {chat}, but must be false, because none of the chat templates of"
+                f" '{folder}' is named 'default': there are "
+            )
+        assert not PromptFormat(chat=False).frame(tokenizer).chat
 
 
 def test_code_of_a_tokenizer_runs_only_if_you_say_so(bytelevel, tmp_path, monkeypatch):
@@ -391,7 +420,9 @@ def test_pieces_of_words_are_read_and_written_as_transformers_does(tmp_path):
             assert tokenizer.name == str(folder)
             assert tokenizer.chat_template is None
             ids = expected("It ' s fine , do n ' t .").input_ids
-            assert tokenizer.encode("It ' s fine , do n ' t .", special=True) == ids
+            # A prompt goes on, so nothing is appended.
+            assert expected.convert_ids_to_tokens(ids)[-1] == "[SEP]"
+            assert tokenizer.encode("It ' s fine , do n ' t .", special=True) == ids[:-1]
             assert tokenizer.decode(ids) == expected.decode(ids, skip_special_tokens=True)
             assert ("it's fine," in tokenizer.decode(ids)) is clean_up
 
@@ -405,3 +436,95 @@ def test_a_tokenizer_that_refuses_a_text_is_named(tmp_path):
         broken.counts(["a", "b"])
     with pytest.raises(DataError, match="cannot read a text"):
         broken.spans(["b"])
+
+
+def small(model, pre_tokenizer, ends=True):
+    """A small tokenizer with ``<s>``, ``</s>`` and ``<unk>``, which begins texts and ends them."""
+    rust = pytest.importorskip("tokenizers")
+    backend = rust.Tokenizer(model)
+    backend.pre_tokenizer = pre_tokenizer
+    backend.add_special_tokens(["<s>", "</s>", "<unk>"])
+    number = backend.token_to_id
+    backend.post_processor = rust.processors.TemplateProcessing(
+        single="<s> $A </s>" if ends else "<s> $A",
+        special_tokens=[("<s>", number("<s>")), ("</s>", number("</s>"))],
+    )
+    return backend
+
+
+PIECES = [*"ab</sunk>x ", "ab"]
+
+
+def models_and_splits():
+    rust = pytest.importorskip("tokenizers")
+    models, split = rust.models, rust.pre_tokenizers
+    plain = {piece: number for number, piece in enumerate(PIECES)}
+    whole = {piece: number for number, piece in enumerate(["<s>", "</s>", "<unk>", *PIECES])}
+    scored = [(piece, -1.0) for piece in whole]
+    return {
+        "BPE": (models.BPE(plain, [("a", "b")]), split.Metaspace()),
+        # The names of special tokens are pieces as well, which the model alone would find.
+        "Unigram": (models.Unigram(scored, unk_id=2), split.Split(" ", "isolated")),
+        "WordLevel": (models.WordLevel(whole, unk_token="<unk>"), split.WhitespaceSplit()),
+        "WordPiece": (models.WordPiece(whole, unk_token="<unk>"), split.WhitespaceSplit()),
+    }
+
+
+@pytest.mark.parametrize("kind", ["BPE", "Unigram", "WordLevel", "WordPiece"])
+def test_special_tokens_in_a_text_are_text_for_every_kind_of_model(kind):
+    model, pre_tokenizer = models_and_splits()[kind]
+    backend = small(model, pre_tokenizer)
+    tokenizer = tokens.FastTokenizer(backend, kind)
+    begin, end = backend.token_to_id("<s>"), backend.token_to_id("</s>")
+    for text in ("ab </s> ab", "<s>", "</s></s>", "a<s>b", "</s> <unk>"):
+        ids = tokenizer.encode(text, special=False)
+        assert begin not in ids
+        assert end not in ids
+        assert tokenizer.count(text) == len(ids) == len(tokenizer.spans([text])[0])
+        # A tokenizer that appends a token does not end the prompt.
+        assert tokenizer.encode(text, special=True) == [begin, *ids]
+        marked = tokenizer.mark(text)
+        assert tokenizer.unmark(marked) == text
+        assert tokenizer.mark(marked) == text
+        assert tokenizer.encode(marked, False) == backend.encode(text, add_special_tokens=False).ids
+        both = tokenizer.encode(f"{marked} {text}", special=False)
+        assert both.count(begin) == text.count("<s>")
+        assert both.count(end) == text.count("</s>")
+    assert tokenizer.special == 1
+    assert tokenizer.beginning == (begin,)
+
+
+def test_texts_beside_special_tokens_keep_their_tokens(real):
+    """In one batch with a text that has special tokens, all others are as they are alone."""
+    texts = ["Græsset er grønt.", " Hvad?\n", "x"]
+    alone = real.counts(texts)
+    spans = real.spans(texts)
+    assert real.counts([*texts, "</s>"])[:3] == alone
+    assert real.spans([*texts, "</s>"])[:3] == spans
+
+
+def test_letters_that_a_tokenizer_does_not_know_are_counted():
+    rust = pytest.importorskip("tokenizers")
+    letters = {letter: number for number, letter in enumerate(["<unk>", *"abcr ."])}
+    backend = rust.Tokenizer(rust.models.BPE(letters, [], unk_token="<unk>"))
+    backend.add_special_tokens(["<unk>"])
+    tokenizer = tokens.FastTokenizer(backend, "ascii")
+    text = "bær år. <unk>"
+    sentence = (
+        "The tokenizer 'ascii' turns 7 of 13 tokens of the text into unknown tokens, which a model"
+        " cannot tell apart: 'æ', 'å', '<', 'u', 'n'."
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(sentence)}$"):
+        tokens.warn_unknown(text, tokenizer)
+    tokens.warn_unknown("abc", tokenizer)
+    tokens.warn_unknown("bær", tokens.Words())
+    tokens.warn_unknown("bær år", make_tokenizer("bytelevel"))
+
+
+def test_a_dataset_warns_of_letters_that_the_tokenizer_does_not_know():
+    rust = pytest.importorskip("tokenizers")
+    pieces = [(letter, -1.0) for letter in map(chr, range(32, 127))]
+    backend = rust.Tokenizer(rust.models.Unigram([("<unk>", 0.0), ("\n", -1.0), *pieces], unk_id=0))
+    tokenizer = tokens.FastTokenizer(backend, "ascii")
+    with pytest.warns(UserWarning, match=r"'ascii' turns \d+ of .*: .*'[æøå]"):
+        Dataset("niah_single_2", 2000, "da", tokenizer)

@@ -119,8 +119,12 @@ def _over_budget(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
     room = file.task.tokens_to_generate
     # NVIDIA's script for frequent words fills the whole length with the prompt.
     most = file.length + (room if file.task.family.name == "frequent_words" else 0)
+    # Prompts of other tools may have a chat template in them.
     sizes = [
-        max(answer.length or 0, tokenizer.count(answer.prompt) + room if tokenizer else 0)
+        max(
+            answer.length or 0,
+            tokenizer.count(tokenizer.mark(answer.prompt)) + room if tokenizer else 0,
+        )
         for answer in file.answers
     ]
     over = [answer for answer, size in zip(file.answers, sizes, strict=True) if size > most]

@@ -12,6 +12,7 @@ import hashlib
 import importlib.metadata
 import math
 import platform
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby, islice
@@ -24,7 +25,7 @@ from rulerlib import models
 from rulerlib.errors import DataError, require, whole_number
 from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
-from rulerlib.prompts import Decoding, Frame, PromptFormat, split_thinking
+from rulerlib.prompts import Decoding, Frame, PromptFormat, find_tag, split_thinking
 from rulerlib.samples import OPTIONAL, Prediction, Sample, question, read_placed, writable
 from rulerlib.store.answers import Answers, read_settings
 from rulerlib.store.questions import GROWING, UNSAID, metadata
@@ -180,16 +181,29 @@ def predict(
         request, frame=frame, room=room, decoding=decoding, allow_truncation=allow_truncation
     )
     models.reserve(model, longest)
+    warned: set[str] = set()
     with done.writing():
         progress.advance(weight * sum(number < total for number in done.places), measured=False)
         for batch in _batches(survey, batch_size, done, start):
             for sample, repeat, answer in _generated(model, batch, ask):
                 if (sample.index, repeat) not in done:
                     number = repeat if repeats > 1 else None
-                    done.append(record(sample, answer, frame, number, chosen))
+                    prediction = record(sample, answer, frame, number, chosen)
+                    done.append(prediction)
+                    _warn(prediction, warned)
                     progress.advance(weight)
         done.put_in_order()
     return path
+
+
+def _warn(prediction: Prediction, warned: set[str]) -> None:
+    """Warn of an answer's flags, of each once."""
+    for name in prediction.others.get("flags", ()):
+        if name not in warned:
+            warned.add(name)
+            where = f"{prediction.others['task']}, sample {prediction.index}"
+            about = models.FLAGS[name.partition("=")[0]]
+            warnings.warn(f"{where}: {about} (flag '{name}').", stacklevel=3)
 
 
 def cost(length: int) -> float:
@@ -415,6 +429,7 @@ def record(
     else:
         thought, answered, unended = frame.split(text)
     thought = told + thought
+    flags = [*answer.flags, *(["thinking_tag"] if find_tag(answered) else [])]
     where = "thinking" if unended or (told and not answered) else "answer"
     return Prediction(
         index=sample.index,
@@ -438,6 +453,7 @@ def record(
             **({"thinking": thought} if thought else {}),
             # Its last digits are those of a smaller batch than the settings say.
             **({"split": answer.split} if answer.split else {}),
+            **({"flags": flags} if flags else {}),
             **({} if repeat is None else {"repeat": repeat}),
             "decoding": decoding if isinstance(decoding, str) else dict(decoding),
         },

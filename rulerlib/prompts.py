@@ -15,6 +15,7 @@ every question. A `Decoding` holds how tokens are chosen.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from operator import add
@@ -25,6 +26,30 @@ from rulerlib.tokens import Prompt, Tokenizer
 
 TAGS = ("<think>", "</think>")
 """What most reasoning models put around their thinking."""
+
+# Tags before and after thinking in common formats. Harmony (gpt-oss) has channels, of which "final"
+# holds the answer; servers that drop special tokens leave only the names of the channels.
+_BEGINNINGS = (
+    r"<(?i:(?:seed:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?))>",
+    r"\[THINK\]|<\|begin_of_thought\|>|<\|START_THINKING\|>|◁think▷",
+    r"<\|channel\|>(?:analysis|commentary)\b[^<]*<\|message\|>",
+    r"\Aanalysis(?=[A-Z])",
+)
+_ENDS = (
+    r"</(?i:(?:seed:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?))>",
+    r"\[/THINK\]|<\|end_of_thought\|>|<\|END_THINKING\|>|◁/think▷",
+    r"<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>",
+    r"assistantfinal",
+)
+
+# Tokens of harmony around its channels.
+_HARMONY = re.compile(r"<\|start\|>assistant|<\|(?:end|return)\|>")
+
+# Anything that looks like such a tag, in formats that are not listed above as well.
+_TAG = re.compile(
+    r"<\|?/?[\w:]*(?i:think|thought|reason|reflect|analysis|channel|scratchpad)\w*\|?>"
+    r"|\[/?THINK\w*\]|◁/?think▷"
+)
 
 PLACES = ("assistant", "user", "none")
 """Where the answer prefix stands: the beginning of the assistant's turn, which the model continues;
@@ -365,14 +390,16 @@ def ends_thinking(text: str, tags: Sequence[str] = TAGS, begun: bool = False) ->
 def split_thinking(
     text: str, tags: tuple[str, str] = TAGS, begun: bool = False
 ) -> tuple[str, str, bool]:
-    """Return what a model thought, what it answered, and whether it was still thinking at the end.
+    """Return the thinking in a text, the answer, and whether the text ends within thinking.
+
+    The answer is what follows the last end tag, see `find_answer`.
 
     Parameters
     ----------
     text
         What the model generated.
     tags
-        What stands before and after thinking.
+        The tags before and after thinking; those of other common formats are recognized as well.
     begun
         Whether the prompt has already begun the thinking.
 
@@ -382,18 +409,52 @@ def split_thinking(
 
     >>> split_thinking("7? No, 8", begun=True)
     ('7? No, 8', '', True)
+    >>> split_thinking("<think>7?</think> 7? No.</think>8")
+    ('7? 7? No.', '8', False)
     """
-    begin, end = tags
-    # An end without a beginning: the server or the template has kept the beginning.
-    inside = begun or end in text.split(begin, 1)[0]
-    thoughts: list[str] = []
-    answers: list[str] = []
-    while text:
-        piece, tag, text = text.partition(end if inside else begin)
-        (thoughts if inside else answers).append(piece.replace(begin, ""))
-        inside = inside != bool(tag)
-    answer = "".join(answers)
-    return "".join(thoughts).strip(), answer.lstrip() if thoughts else answer, inside
+    start, end, unended = find_answer(text, tags, begun)
+    answer, rest = text[start:end], text[:start] + text[end:]
+    beginning, ending = _patterns(tags)
+    thought = re.sub(f"{beginning}|{ending}", "", rest)
+    if rest or begun:
+        answer = answer.lstrip()
+    return _HARMONY.sub("", thought).strip(), _HARMONY.sub("", answer), unended
+
+
+def find_answer(
+    text: str, tags: tuple[str, str] = TAGS, begun: bool = False
+) -> tuple[int, int, bool]:
+    """Return the characters [start, end) of the answer, and whether the text ends within thinking.
+
+    The answer begins after the last end tag, because some models go on thinking after the first.
+    It ends where thinking begins that has no end tag. The parameters are those of `split_thinking`.
+
+    >>> find_answer("<think>7?</think>8"), find_answer("8 [THINK]7?")
+    ((17, 18, False), (0, 2, True))
+    """
+    beginning, ending = _patterns(tags)
+    start = max((match.end() for match in re.finditer(ending, text)), default=0)
+    if begun and not start:
+        return len(text), len(text), True
+    unended = re.search(beginning, text[start:])
+    end = start + unended.start() if unended else len(text)
+    return start, end, unended is not None
+
+
+def _patterns(tags: tuple[str, str]) -> tuple[str, str]:
+    """Return regular expressions of all tags that begin thinking, and of all that end it."""
+    begin, end = map(re.escape, tags)
+    return "|".join((begin, *_BEGINNINGS)), "|".join((end, *_ENDS))
+
+
+def find_tag(answer: str) -> str | None:
+    """Return the first tag of thinking in an answer, or None.
+
+    >>> find_tag("<reflection>7?</reflection>8"), find_tag("7 < 8 [1]")
+    ('<reflection>', None)
+    """
+    match = _TAG.search(answer)
+    return match.group() if match else None
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ _OTHERS = {
     "context_id": "int | None",
     "prompt_tokens": "int", "tokens_generated": "int", "finished": "bool",
     "cut_off": "str | None", "thinking": "str", "repeat": "int", "golds": "list[list[str]]",
-    "cluster": "str", "facts": "dict[str, Any]",
+    "cluster": "str", "facts": "dict[str, Any]", "flags": "list[str]",
 }  # fmt: skip
 
 
@@ -240,9 +240,9 @@ class Prediction(Record):
         ``prompt_tokens`` and ``tokens_generated``; ``finished``, whether the model ended it;
         ``cut_off``, where the limit struck if it did not (``"thinking"``, ``"answer"`` or None);
         ``thinking``, what the model thought before it answered; ``split``, see
-        `rulerlib.models.Generation`; and ``repeat``, which of several answers to the sample this
-        is, from 0. Of both: ``settings``, a hash of the settings that it was written with
-        (`rulerlib.store.answers`).
+        `rulerlib.models.Generation`; ``flags``, irregularities, see `rulerlib.models.FLAGS`; and
+        ``repeat``, which of several answers to the sample this is, from 0. Of both: ``settings``,
+        a hash of the settings that it was written with (`rulerlib.store.answers`).
     truncation
         -1 if the whole prompt was read (RULER's convention), else the number of
         tokens that were kept.

@@ -232,6 +232,24 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
+def with_window(
+    window: int, ratio: float = 1.0, template: int = 0
+) -> Callable[[str, bool], dict[str, Any]]:
+    """Return an ``answer`` of a server that silently drops what exceeds its window.
+
+    Its tokenizer makes ``ratio`` tokens of one word, and its chat template adds ``template``.
+    """
+
+    def answer(prompt: str, chat: bool) -> dict[str, Any]:
+        if chat:
+            prompt = "\n".join(turn["content"] for turn in json.loads(prompt))
+        count = round(ratio * tokens.Words().count(prompt)) + template * chat
+        answer = _answer(prompt, chat)
+        return answer | {"usage": {"prompt_tokens": min(count, window), "completion_tokens": 3}}
+
+    return answer
+
+
 def _answer(prompt: str, chat: bool) -> dict[str, Any]:
     choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
     if chat:

@@ -502,7 +502,7 @@ MALFORMED = {
     "NUL and escapes": (chosen(text="\x00\x1b[2J\u202e"), None),
     "choices are texts": (changed(choices=["x"]), "without a first choice"),
     "no choices": (changed(choices=None), "without a first choice"),
-    "text is a number": (chosen(text=7), "whose text is none"),
+    "text is a number": (chosen(text=7), "content of type 'int'"),
     "deep": (body(DEEP), "not JSON"),
     "a list": (body(b"[1]"), "no object in JSON"),
     "a page": (body(b"<html>Log in</html>", kind="text/html"), "not JSON"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerlib.prompts import TAGS, ends_thinking, split_thinking
+from rulerlib.prompts import TAGS, ends_thinking, find_tag, split_thinking
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,11 @@ from rulerlib.prompts import TAGS, ends_thinking, split_thinking
         (False, "<think>7? 8", ("7? 8", "", True)),
         (False, "<think>", ("", "", True)),
         (False, "7? 8!</think>8", ("7? 8!", "8", False)),
-        (False, "<think>a</think>8<think>b</think> 9", ("ab", "8 9", False)),
+        (False, "<think>a</think>8<think>b</think> 9", ("a8b", "9", False)),
+        (False, "<think>a</think> 8? No.</think>\n\n9", ("a 8? No.", "9", False)),
+        (False, "a</think>8</think></think>9", ("a8", "9", False)),
+        (True, "a</think>8?</think> 9", ("a8?", "9", False)),
+        (False, "<think>a</think>8?</think>", ("a8?", "", False)),
         (False, "<think>a</think>8<think>b", ("ab", "8", True)),
         (True, "7? 8!</think> 8", ("7? 8!", "8", False)),
         (True, "<think>7? 8!</think> 8", ("7? 8!", "8", False)),
@@ -32,6 +36,53 @@ from rulerlib.prompts import TAGS, ends_thinking, split_thinking
 def test_thinking_is_told_from_the_answer(begun, text, expected, tags):
     dressed = text.replace("<think>", tags[0]).replace("</think>", tags[1])
     assert split_thinking(dressed, tags, begun) == expected
+
+
+HARMONY = "<|channel|>analysis<|message|>7? 8!<|end|><|start|>assistant<|channel|>"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (HARMONY + "final<|message|>8<|return|>", ("7? 8!", "8", False)),
+        (HARMONY + "final <|constrain|>json<|message|>8", ("7? 8!", "8", False)),
+        (HARMONY + "commentary to=f<|message|>x<|end|>", ("7? 8!x", "", True)),
+        ("<|channel|>final<|message|>8", ("", "8", False)),
+        ("<|channel|>analysis<|message|>7? 8", ("7? 8", "", True)),
+        ("analysisThe 7? 8!assistantfinal8", ("The 7? 8!", "8", False)),
+        ("analysisThe 7?", ("The 7?", "", True)),
+        ("analysis of 7", ("", "analysis of 7", False)),
+        ("[THINK]7? 8![/THINK]8", ("7? 8!", "8", False)),
+        ("[THINK]7? 8", ("7? 8", "", True)),
+        ("<thinking>7? 8!</thinking>\n8", ("7? 8!", "8", False)),
+        ("<Thinking>7?", ("7?", "", True)),
+        ("<thought>7?</thought>8", ("7?", "8", False)),
+        ("<reasoning>7?</reasoning>8", ("7?", "8", False)),
+        ("<seed:think>7?</seed:think>8", ("7?", "8", False)),
+        ("<|START_THINKING|>7?<|END_THINKING|>8", ("7?", "8", False)),
+        ("<|begin_of_thought|>7?<|end_of_thought|>8", ("7?", "8", False)),
+        ("◁think▷7?◁/think▷8", ("7?", "8", False)),
+        ("I think <b>8</b>", ("", "I think <b>8</b>", False)),
+    ],
+)
+@pytest.mark.parametrize("tags", [TAGS, ("<a>", "</a>")])
+def test_common_formats_of_thinking_are_recognized(text, expected, tags):
+    assert split_thinking(text, tags) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "tag"),
+    [
+        ("<reflection>7?</reflection>8", "<reflection>"),
+        ("8</analysis>", "</analysis>"),
+        ("<|channel|>8", "<|channel|>"),
+        ("<think>7", "<think>"),
+        ("I think 7 < 8 > [1] [reasonable] <b>8</b>", None),
+        ("", None),
+    ],
+)
+def test_a_tag_left_in_an_answer_is_found(answer, tag):
+    assert find_tag(answer) == tag
 
 
 @given(text=st.text(max_size=60), begun=st.booleans())

@@ -37,6 +37,18 @@ READS = "reads by the grammar of the texts; no model"
 WANTED = "a class with a method generate(self, requests)"
 """What an engine from outside has to be, as the end of a sentence."""
 
+FLAGS = {
+    "content_filter": "the server's content filter ended the answer",
+    "refusal": "the server marked the answer as a refusal",
+    "tool_calls": "the model called a tool instead of answering",
+    "no_answer": "the server sent reasoning, but no answer",
+    "too_many_tokens": "the server generated more tokens than requested; it may want another"
+    " max_tokens_field, e.g. 'max_completion_tokens'",
+    "model": "another model replied",
+    "thinking_tag": "the answer that is scored contains a tag of thinking",
+}
+"""Irregularities of an answer, recorded as `flags`; that of `model` ends with "=" and its name."""
+
 # Options that are recorded with the answers, or decide the samples, besides an engine's settings.
 _RECORDED = ("batch_size", "tokenizer")
 
@@ -115,6 +127,8 @@ class Generation:
     split
         How many prompts were read together because memory was too small for the whole batch;
         0: it was large enough.
+    flags
+        Irregularities, by their names in `FLAGS`.
     """
 
     text: str
@@ -125,6 +139,7 @@ class Generation:
     computed_tokens: int = 0
     thinking: str = ""
     split: int = 0
+    flags: tuple[str, ...] = ()
 
 
 class Likelihood(NamedTuple):
@@ -344,7 +359,10 @@ def tokenizer_name(model: str, tokenizer: str | None) -> str:
         if name != Words.name:
             checkpoints.folder(name)
     except ParameterError as error:
-        none = f"a folder or hub name whose tokens are counted, because {model[:99]!r} is none"
+        none = (
+            "given as an engine option, e.g. engine_options: {tokenizer: owner/name},"
+            f" because {model[:99]!r} is not a folder or hub name"
+        )
         allowed_values = (
             none if tokenizer is None and not checkpoints.is_gguf(name) else error.allowed
         )

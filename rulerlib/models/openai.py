@@ -15,14 +15,26 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from rulerlib import checkpoints, tokens
-from rulerlib.errors import ParameterError, RulerError, flag, nearest, one_of, require, whole_number
+from rulerlib.errors import (
+    ParameterError,
+    RulerError,
+    ServerError,
+    flag,
+    nearest,
+    one_of,
+    require,
+    shortened,
+    whole_number,
+)
 from rulerlib.escaping import one_line
 from rulerlib.models import Generation, Request, readable, tokenizer_name
 from rulerlib.models.cutting import begins_thinking, cut_text, find_stop, kept_tokens
@@ -35,12 +47,21 @@ from rulerlib.models.openai_transport import (
     first_choice,
     inner,
 )
-from rulerlib.prompts import Decoding
+from rulerlib.prompts import TAGS, Decoding, find_answer, split_thinking
 
 ENDPOINTS = {"completions": "completions", "chat": "chat/completions"}
 
-Read = Callable[[dict[str, Any]], Generation]
-"""A function that reads a server's answer."""
+# Finish reasons, whichever way a server spells them: "model_length", "MAX_TOKENS", "SAFETY", ...
+_LIMIT = re.compile("length|max|limit|window", re.IGNORECASE)
+_FILTER = re.compile("filter|safety|recitation|block|prohibited|spii|guardrail", re.IGNORECASE)
+_REFUSAL = re.compile("refus", re.IGNORECASE)
+_TOOLS = re.compile("tool|function", re.IGNORECASE)
+
+# Chat templates and tokenizers may differ by this many tokens without a further check.
+SLACK = 8
+
+# Below this many tokens, a server that counts more than the local tokenizer is not checked further.
+SHORT = 1000
 
 
 class Engine:
@@ -61,7 +82,8 @@ class Engine:
         ``"chat"``: it takes messages, and puts its own template around them. There a prompt
         that is no chat becomes one message of the user.
     tokenizer
-        Whose tokens fill the budget: a folder, a hub name or ``"words"``; None: ``name``.
+        The tokenizer that counts the length of prompts: a folder, a hub name or ``"words"``. If
+        None, ``name``, which must then be the name of the model's own tokenizer.
     max_model_len
         The longest sequence in tokens; None: what the server says in its list of models.
     concurrency
@@ -90,6 +112,20 @@ class Engine:
     Temperature, top-p, seed and stop strings are the server's to honour. Stop strings are not sent
     where the model may think, because the server would look for them in its thoughts; every answer
     is cut here.
+
+    Some servers silently drop a part of a prompt that exceeds their context window. The engine
+    compares the number of prompt tokens that the server reports with its own count, and stops the
+    run with a `ServerError` if a prompt was truncated:
+
+    - The server reports fewer than half of the tokens.
+    - The server reports fewer tokens, special tokens aside, on the endpoint ``"completions"`` with
+      ``tokenizer=None``, where both count with the model's own tokenizer.
+    - Otherwise another tokenizer or chat template may explain a difference of more than `SLACK`
+      tokens. The engine then sends the prompt once more with 3% of its middle removed; if the
+      server's count does not shrink accordingly, the prompt was truncated. The difference is
+      remembered, so that one such request is sent for each length.
+
+    A server that reports no counts cannot be checked, and a warning says so.
     """
 
     def __init__(
@@ -121,7 +157,11 @@ class Engine:
         require(named, "max_tokens_field", max_tokens_field, "a name such as 'max_tokens'")
         self._max_tokens_field = max_tokens_field
         self._trust = flag("trust_remote_code", trust_remote_code)
-        self._compared = False
+        self._own_tokenizer = tokenizer is None
+        self._warned: set[str] = set()
+        # Tokens of the longest prompt known to be read in full: our count, and the server's.
+        self._whole = (0, 0)
+        self._has_answered = False
 
     def __repr__(self) -> str:
         return f"Engine({self.name!r}, endpoint={self._endpoint!r})"
@@ -209,37 +249,44 @@ class Engine:
         """Return None: the server decides what it reads together."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        waiting = enumerate(map(self._ready, requests))
-        flying: dict[Future[Generation], int] = {}
-        landed: queue.SimpleQueue[Future[Generation]] = queue.SimpleQueue()
-        failure: BaseException | None = None
+        waiting = enumerate(requests)
+        flying: dict[Future[Reply], tuple[int, Request, dict[str, Any], int, int]] = {}
+        landed: queue.SimpleQueue[Future[Reply]] = queue.SimpleQueue()
+        path, failure = ENDPOINTS[self._endpoint], None
         with Session(self._transport) as session:
             while True:
                 while failure is None and len(flying) < self._transport.concurrency:
                     ahead = next(waiting, None)
                     if ahead is None:
                         break
-                    position, (body, read) = ahead
-                    future = session.start(session.ask(ENDPOINTS[self._endpoint], body, read))
-                    flying[future] = position
+                    position, request = ahead
+                    body, count, kept = self._ready(request)
+                    future = session.start(session.ask(path, body, read_reply))
+                    flying[future] = position, request, body, count, kept
                     future.add_done_callback(landed.put)
                 if not flying:
                     break
                 future = landed.get()
-                position = flying.pop(future)
-                error = future.exception()
-                if error is None:
-                    yield position, future.result()
-                elif failure is None:
+                position, request, body, count, kept = flying.pop(future)
+                try:
+                    reply = future.result()
+                    self._check_prompt(session, body, count, reply.prompt_tokens)
+                    generation = self._generation(reply, request, count, kept)
+                except Exception as error:
                     # What is on its way was paid for, so it is waited for; nothing new is sent.
-                    failure, session.closed = error, True
+                    failure, session.closed = failure or error, True
+                else:
+                    yield position, generation
         if failure is not None:
             raise failure
 
-    def _ready(self, request: Request) -> tuple[dict[str, Any], Read]:
-        """Return what is sent for a request, and the function that reads the answer."""
-        count = self.tokenizer.count(request.prompt)
-        count += self.tokenizer.special if request.special else 0
+    def _ready(self, request: Request) -> tuple[dict[str, Any], int, int]:
+        """Return a request's body, the tokens of its prompt, and how many were kept of a cut one.
+
+        If the prompt was not cut, the last is -1.
+        """
+        special = self.tokenizer.special if request.special else 0
+        count = self.tokenizer.count(request.prompt) + special
         kept = kept_tokens(request, count, self.limit, self.name)
         prompt, messages = request.prompt, [dict(turn) for turn in request.messages or ()]
         if self._endpoint == "chat" and not messages:
@@ -248,7 +295,7 @@ class Engine:
             prompt = cut_text(prompt, count - kept, self.tokenizer)
             longest = max(messages, key=lambda turn: len(turn["content"]), default={"content": ""})
             longest["content"] = cut_text(longest["content"], count - kept, self.tokenizer)
-            count = kept
+            count = self.tokenizer.count(prompt) + special
         body: dict[str, Any] = {
             "model": self.name,
             self._max_tokens_field: request.max_new_tokens,
@@ -271,54 +318,253 @@ class Engine:
             body["stop"] = list(request.stop)
         # The user's own fields go before, and those that are None are left to the server.
         body = {name: value for name, value in {**body, **self._body}.items() if value is not None}
-        return body, lambda answer: self._generation(answer, request, count, kept)
+        return body, count, kept
 
-    def _generation(
-        self, answer: dict[str, Any], request: Request, count: int, kept: int
-    ) -> Generation:
-        first, thought = first_choice(answer), ""
-        if self._endpoint == "completions":
-            text = first.get("text")
-        else:
-            message = inner(first, "message")
-            # A message without text is what a model leaves that was cut off while thinking.
-            text = "" if message and message.get("content") is None else message.get("content")
-            thought = message.get("reasoning_content") or message.get("reasoning") or ""
-        if not isinstance(text, str) or not isinstance(thought, str):
-            raise PassingFault("an answer whose text is none")
-        reason = first.get("finish_reason")
-        usage = inner(answer, "usage")
-        read = counted(usage.get("prompt_tokens")) or count
-        details = inner(usage, "prompt_tokens_details")
-        cached = counted(details.get("cached_tokens"))
-        written = counted(usage.get("completion_tokens"))
-        self._compare(read, count, kept)
-        thinks = begins_thinking(request) and not thought
-        stop = find_stop(text, request, thinks)
+    def _generation(self, reply: Reply, request: Request, count: int, kept: int) -> Generation:
+        text, thought, flags = reply.text, reply.thinking, [*reply.flags]
+        chat, tags = self._endpoint == "chat", request.tags
+        written, read = reply.completion_tokens, reply.prompt_tokens or count
+        if not _same_model(self.name, reply.model):
+            flags.append(f"model={reply.model}")
+        if written is not None and written > request.max_new_tokens:
+            flags.append("too_many_tokens")
+        if "no_answer" in flags and not self._has_answered:
+            raise ServerError(
+                "The server put the whole answer into its reasoning and left content empty;"
+                " turn off its reasoning parser, or the model's thinking."
+            )
+        self._has_answered = self._has_answered or bool(text.strip())
+        start, end = 0, len(text)
+        if chat or tags:
+            begun = begins_thinking(request) and not thought
+            begin_tag, end_tag = tags if len(tags) == 2 else TAGS
+            start, end, _ = find_answer(text, (begin_tag, end_tag), begun)
+        stop = find_stop(text[start:end], replace(request, tags=()), False)
+        finished = stop is not None or reply.finished(request.max_new_tokens)
         if stop is not None or written is None:
-            whole = thought + text[: stop[1] if stop else None]
+            whole = thought + text[: start + stop[1] if stop else None]
             written = self.tokenizer.count(readable(whole))
-        text = text[: stop[0]] if stop else text
-        special, tags = self.tokenizer.all_special_tokens, {*request.tags}
+        text = text[: start + stop[0]] if stop else text
+        special = self.tokenizer.all_special_tokens
         # Those that came along because the tags of thinking had to.
-        for token in special - tags if special & tags else ():
+        for token in special - {*tags} if special & {*tags} else ():
             text = text.replace(token, "")
-        finished = stop is not None or reason not in ("length", "max_tokens")
+        if chat and not tags:
+            # A chat server thinks even if the local tokenizer has no chat template.
+            more, text, _ = split_thinking(text)
+            thought += more
+        cached = reply.cached_tokens
         computed = 0 if cached is None else max(0, read - cached)
-        return Generation(text, written, finished, kept, read, computed, thought)
+        return Generation(
+            text, written, finished, kept, read, computed, thought, flags=tuple(flags)
+        )
 
-    def _compare(self, read: int, count: int, kept: int) -> None:
-        """Say once if the server does not count as the budget was counted."""
-        if self._compared or self._endpoint != "completions":
+    def _check_prompt(
+        self, session: Session, body: dict[str, Any], count: int, read: int | None
+    ) -> None:
+        """Raise a `ServerError` if the server truncated a prompt; see the notes of `Engine`.
+
+        Parameters
+        ----------
+        count, read
+            The tokens of the prompt: our count, and the server's, or None if it reports none.
+        """
+        if not read:
+            self._warn(
+                "usage",
+                "The server does not report prompt_tokens, so a prompt that it truncated"
+                " cannot be noticed.",
+            )
             return
-        self._compared = True
-        if kept < 0 and read != count:
-            warnings.warn(
+        exact = self._own_tokenizer and self._endpoint == "completions"
+        if is_truncated(read, count, self.tokenizer.special if exact else None):
+            raise _truncated(read, count)
+        whole_count, whole_read = self._whole
+        difference = (read - count) - (whole_read - whole_count)
+        near = count <= 1.05 * whole_count and read <= 1.05 * whole_read
+        if difference >= -SLACK and count < SHORT:
+            pass
+        elif near or abs(difference) <= SLACK:
+            self._whole = max(self._whole, (count, read))
+        elif session.closed or self._is_saturated(session, body, count, read):
+            raise _truncated(read, count)
+        else:
+            self._whole = max(self._whole, (count, read))
+        tolerance = 0 if self._endpoint == "completions" else 64 + count // 20
+        if abs(read - count) > tolerance:
+            self._warn(
+                "counts",
                 f"The server counts {read:,} tokens in a prompt where the tokenizer"
                 f" '{self.tokenizer.name}' counts {count:,}: lengths hold for the"
                 " latter. The option 'tokenizer' names the model's own.",
-                stacklevel=2,
             )
+
+    def _is_saturated(self, session: Session, body: dict[str, Any], count: int, read: int) -> bool:
+        """Return whether a shorter prompt does not make the server's count smaller.
+
+        A third of the removed tokens is enough, because the server's tokenizer may be another one.
+        """
+        body = {**body, self._max_tokens_field: 16}
+        if self._endpoint == "completions":
+            text = body["prompt"]
+        else:
+            body["messages"] = [dict(turn) for turn in body["messages"]]
+            longest = max(body["messages"], key=lambda turn: len(turn["content"]))
+            text = longest["content"]
+        size = self.tokenizer.count(text)
+        short = cut_text(text, min(1 + count // 32, size // 2), self.tokenizer)
+        if self._endpoint == "completions":
+            body["prompt"] = short
+        else:
+            longest["content"] = short
+        asking = session.ask(ENDPOINTS[self._endpoint], body, read_reply)
+        less = session.start(asking).result().prompt_tokens or 0
+        return 3 * (read - less) < size - self.tokenizer.count(short)
+
+    def _warn(self, kind: str, text: str) -> None:
+        """Warn once of each kind."""
+        if kind not in self._warned:
+            self._warned.add(kind)
+            warnings.warn(text, stacklevel=4)
+
+
+class Reply(NamedTuple):
+    """The parts of a server's reply that the engine uses; None if they are missing.
+
+    Attributes
+    ----------
+    flags
+        See `rulerlib.models.FLAGS`.
+    """
+
+    text: str
+    thinking: str
+    reason: str | None
+    model: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cached_tokens: int | None
+    flags: tuple[str, ...]
+
+    def finished(self, limit: int) -> bool:
+        """Return whether the model ended the answer itself, below the limit of new tokens."""
+        if self.reason is None:
+            return (self.completion_tokens or 0) < limit
+        return not _LIMIT.search(self.reason)
+
+
+def read_reply(reply: Mapping[str, Any]) -> Reply:
+    """Return the parts of a reply from either endpoint.
+
+    Raises
+    ------
+    PassingFault
+        If the reply has no text, which may be different on the next attempt.
+    ServerError
+        If its text has a type that cannot be read.
+    """
+    first = first_choice(reply)
+    # Completions have a text, chats a message.
+    message = inner(first, "message")
+    content = first.get("text") if not message else message.get("content")
+    thought = message.get("reasoning_content") or message.get("reasoning") or ""
+    refusal = message.get("refusal") or ""
+    if content is None and not message:
+        raise PassingFault("an answer without text")
+    text, more = join_blocks("" if content is None else content)
+    thought = join_blocks(thought)[0] + more
+    reason, model = first.get("finish_reason"), reply.get("model")
+    reason = reason if isinstance(reason, str) else None
+    flags = []
+    if reason and _FILTER.search(reason):
+        flags.append("content_filter")
+    if refusal or (reason and _REFUSAL.search(reason)):
+        flags.append("refusal")
+        text = text or join_blocks(refusal)[0]
+    if message.get("tool_calls") or message.get("function_call") or _TOOLS.search(reason or ""):
+        flags.append("tool_calls")
+    if thought.strip() and not text.strip() and not flags and not _LIMIT.search(reason or "max"):
+        flags.append("no_answer")
+    usage = inner(reply, "usage")
+    cached = inner(usage, "prompt_tokens_details").get("cached_tokens")
+    return Reply(
+        text,
+        thought,
+        reason,
+        one_line(model, 100) if isinstance(model, str) and model else None,
+        counted(usage.get("prompt_tokens")),
+        counted(usage.get("completion_tokens")),
+        counted(cached),
+        tuple(flags),
+    )
+
+
+def join_blocks(content: Any) -> tuple[str, str]:
+    """Return the text and the thinking of a message's content: a string or a list of blocks.
+
+    >>> join_blocks([{"type": "thinking", "thinking": "7?"}, {"type": "text", "text": "8"}])
+    ('8', '7?')
+
+    Raises
+    ------
+    ServerError
+        If there is content of another type.
+    """
+    if isinstance(content, str):
+        return content, ""
+    text = thought = ""
+    for block in content if isinstance(content, list) else [{"type": type(content).__name__}]:
+        block = {"type": "text", "text": block} if isinstance(block, str) else block
+        kind = block.get("type") if isinstance(block, dict) else type(block).__name__
+        if kind in ("text", "output_text") and isinstance(block.get("text"), str):
+            text += block["text"]
+        elif kind == "refusal" and isinstance(block.get("refusal"), str):
+            text += block["refusal"]
+        elif kind in ("thinking", "reasoning"):
+            inside = block.get(kind) or block.get("text") or ""
+            thought += join_blocks(inside)[0]
+        elif kind != "redacted_thinking":
+            raise ServerError(
+                f"The server sent content of type {shortened(kind)}, but only text can be scored."
+            )
+    return text, thought
+
+
+def is_truncated(read: int, count: int, special: int | None = None) -> bool:
+    """Return whether the count that a server reports shows by itself that a prompt was truncated.
+
+    Parameters
+    ----------
+    read, count
+        The tokens that the server reports, and those counted here.
+    special
+        If both count with the same tokenizer: the special tokens that the server may leave out.
+
+    >>> is_truncated(2048, 8053), is_truncated(7000, 8053), is_truncated(8052, 8053, special=0)
+    (True, False, True)
+    """
+    return 2 * read + SLACK < count or (special is not None and read + special < count)
+
+
+def _truncated(read: int, count: int) -> ServerError:
+    # A server's tokenizer may count more than ours even in a part of the prompt.
+    part = f"{read:,} of {count:,}" if read < count else f"only the last or first {read:,}"
+    return ServerError(
+        f"The server read {part} prompt tokens; raise its context window, e.g. num_ctx."
+    )
+
+
+def _same_model(asked: str, replied: str | None) -> bool:
+    """Return whether a reply names the model that was asked for, or a dated version of it.
+
+    >>> _same_model("gpt-4o", "gpt-4o-2024-08-06"), _same_model("gpt-4o", "gpt-4o-mini")
+    (True, False)
+    """
+    if replied is None:
+        return True
+    names = [name.rstrip("/").rsplit("/", 1)[-1].casefold() for name in (asked, replied)]
+    version = r"([-:@](latest|v?\d[\d.-]*))?"
+    return re.fullmatch(re.escape(names[0]) + version, names[1]) is not None
 
 
 def _fields(decoding: Decoding, repeat: int) -> dict[str, Any]:

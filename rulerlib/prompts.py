@@ -89,7 +89,8 @@ class PromptFormat:
     thinking_tokens
         Room for thinking, in tokens, on top of that for the answer.
     thinking_tags
-        What stands before and after thinking.
+        The tags before and after thinking. Those of common formats, such as ``[THINK]``,
+        ``<thinking>`` and the channels of gpt-oss, are recognized as well.
     stop
         Texts that end an answer.
 

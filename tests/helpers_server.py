@@ -189,6 +189,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(429, "slow down", "rate_limit", wait)
         elif fault == "502 html":
             self.raw(502, b"<html><h1>Bad Gateway</h1></html>", "text/html")
+        elif fault == "200 html":
+            self.raw(200, b"\n<!DOCTYPE html><h1>Log in</h1>", "text/html")
+        elif fault == "200 list":
+            self.raw(200, b"[1]")
         elif fault == "404 route":
             self.send(404, {"detail": "Not Found"})
         elif fault == "302":

@@ -148,6 +148,8 @@ FINAL = [
     ("403", ParameterError, "not in your country"),
     ("429 quota", ServerError, "the account is used up"),
     ("302", ServerError, "status 302"),
+    ("200 html", ServerError, "a web page, not JSON; check that base_url ends with /v1"),
+    ("200 list", ServerError, "a JSON list, not an object"),
 ]
 
 
@@ -504,7 +506,7 @@ MALFORMED = {
     "no choices": (changed(choices=None), "without a first choice"),
     "text is a number": (chosen(text=7), "content of type 'int'"),
     "deep": (body(DEEP), "not JSON"),
-    "a list": (body(b"[1]"), "no object in JSON"),
+    "a list": (body(b"[1]"), "a JSON list, not an object"),
     "a page": (body(b"<html>Log in</html>", kind="text/html"), "not JSON"),
     "endless": (endless(b'{"choices": [', b"0," * 30_000, 40), "more than 1,048,576 bytes"),
     "stops": (endless(b'{"choices": [', b"", 0), "a broken connection"),

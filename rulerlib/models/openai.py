@@ -122,8 +122,9 @@ class Engine:
       ``tokenizer=None``, where both count with the model's own tokenizer.
     - Otherwise another tokenizer or chat template may explain a difference of more than `SLACK`
       tokens. The engine then sends the prompt once more with 3% of its middle removed; if the
-      server's count does not shrink accordingly, the prompt was truncated. The difference is
-      remembered, so that one such request is sent for each length.
+      server's count does not shrink accordingly, the prompt was truncated. The counts are
+      remembered, so that about one such request is sent for each length. Below `SHORT` tokens,
+      only a server that counts fewer tokens is checked in this way.
 
     A server that reports no counts cannot be checked, and a warning says so.
     """
@@ -159,7 +160,7 @@ class Engine:
         self._trust = flag("trust_remote_code", trust_remote_code)
         self._own_tokenizer = tokenizer is None
         self._warned: set[str] = set()
-        # Tokens of the longest prompt known to be read in full: our count, and the server's.
+        # The most tokens of a prompt known to be read in full: our count, and the server's.
         self._whole = (0, 0)
         self._has_answered = False
 
@@ -382,14 +383,13 @@ class Engine:
         whole_count, whole_read = self._whole
         difference = (read - count) - (whole_read - whole_count)
         near = count <= 1.05 * whole_count and read <= 1.05 * whole_read
-        if difference >= -SLACK and count < SHORT:
-            pass
-        elif near or abs(difference) <= SLACK:
-            self._whole = max(self._whole, (count, read))
-        elif session.closed or self._is_saturated(session, body, count, read):
+        short = difference >= -SLACK and count < SHORT
+        if not (short or near or abs(difference) <= SLACK) and (
+            session.closed or self._is_saturated(session, body, count, read)
+        ):
             raise _truncated(read, count)
-        else:
-            self._whole = max(self._whole, (count, read))
+        if not short:
+            self._whole = max(whole_count, count), max(whole_read, read)
         tolerance = 0 if self._endpoint == "completions" else 64 + count // 20
         if abs(read - count) > tolerance:
             self._warn(
@@ -547,11 +547,9 @@ def is_truncated(read: int, count: int, special: int | None = None) -> bool:
 
 
 def _truncated(read: int, count: int) -> ServerError:
-    # A server's tokenizer may count more than ours even in a part of the prompt.
-    part = f"{read:,} of {count:,}" if read < count else f"only the last or first {read:,}"
-    return ServerError(
-        f"The server read {part} prompt tokens; raise its context window, e.g. num_ctx."
-    )
+    # A server's tokenizer may count more in a part of the prompt than ours in all of it.
+    part = f"{read:,} of {count:,} prompt" if read < count else f"only {read:,} of the prompt's"
+    return ServerError(f"The server read {part} tokens; raise its context window, e.g. num_ctx.")
 
 
 def _same_model(asked: str, replied: str | None) -> bool:

@@ -119,8 +119,12 @@ class Transport:
             If the server refuses the key, the account is used up, or anything else will fail again.
         """
         answer = await self._exchange(client, f"{self._url}/{path}", self.timeout, body)
+        if answer is None:
+            raise PassingFault("an answer that is not JSON")
         if not isinstance(answer, dict):
-            raise PassingFault("an answer that is not JSON, or no object in JSON")
+            raise ServerError(
+                f"The server's answer is a JSON {type(answer).__name__}, not an object."
+            )
         return answer
 
     async def _exchange(
@@ -153,6 +157,10 @@ class Transport:
             status = code if isinstance(code, int) and 400 <= code < 600 else 500
         if status != 200:
             raise self._refusal(response, bytes(content), status)
+        if answer is None and content.lstrip().startswith(b"<"):
+            raise ServerError(
+                "The server's answer is a web page, not JSON; check that base_url ends with /v1."
+            )
         return answer
 
     def _refusal(self, response: Any, content: bytes, status: int) -> Exception:

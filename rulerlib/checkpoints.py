@@ -27,6 +27,20 @@ _SMALL_FILES = (
     "added_tokens.json", "chat_template.json", "generation_config.json", "*.jinja",
 )  # fmt: skip
 
+# The keys by which configurations state a length. If there are several, the smallest one holds.
+_LENGTH_KEYS = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "max_sequence_length",
+    "max_seq_length",
+    "seq_len",
+)
+
+# With these RoPE scalings, max_position_embeddings is the scaled length.
+_SCALED_ALREADY = ("su", "longrope", "llama3")
+
 # As the hub itself has it.
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]{,95}")
 
@@ -205,29 +219,53 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
 
 
 def limit(name: str) -> int | None:
-    """Return the longest sequence that a model allows, in tokens; None where unknown.
+    """Return the longest sequence that a model supports, in tokens, or None if unknown.
 
-    Read from ``config.json`` alone, so that a length that cannot work is refused before anything
-    is loaded.
+    The length is derived from ``config.json`` as vLLM does: the length that the configuration
+    states, times the factor of its RoPE scaling. As in vLLM, ``model_max_length`` of the tokenizer
+    does not count: many tokenizers state another length than their model.
 
     Raises
     ------
     ParameterError
-        If there is no such model, or its configuration cannot be read or states no number.
+        If there is no such model, or its configuration cannot be read or states an invalid length.
     MissingExtraError
         If it is a hub name and `huggingface_hub` is not installed.
     """
     config = read_json(small_files(name) / "config.json", name)
     inner = config.get("text_config")
     config = {**config, **(inner if isinstance(inner, dict) else {})}
-    longest = config.get("max_position_embeddings") or config.get("n_positions")
-    if not longest:
+    # Command R states a short max_position_embeddings and the true length as model_max_length.
+    keys = ("model_max_length",) if config.get("model_max_length") else _LENGTH_KEYS
+    lengths = [_positive(config, key, name) for key in keys if config.get(key)]
+    if not lengths:
         return None
-    holds = is_number(longest) and 0 < longest < LARGEST
-    require(
-        holds, "max_position_embeddings", longest, f"a number of tokens in config.json of {name}"
-    )
-    return int(longest)
+    longest, factor = min(lengths), 1.0
+    for scaling in _rope_scalings(config):
+        kind = scaling.get("rope_type", scaling.get("type"))
+        if kind in _SCALED_ALREADY:
+            continue
+        if scaling.get("factor"):
+            factor = _positive(scaling, "factor", name)
+        if kind == "yarn" and scaling.get("original_max_position_embeddings"):
+            longest = _positive(scaling, "original_max_position_embeddings", name)
+    return int(longest * factor)
+
+
+def _rope_scalings(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the RoPE scalings that lengthen a model, one for each type of layer if so stated."""
+    scaling = config.get("rope_parameters") or config.get("rope_scaling")
+    # Gemma 3 states the scaled length.
+    if not isinstance(scaling, dict) or "gemma3" in str(config.get("model_type")):
+        return []
+    return [part for part in scaling.values() if isinstance(part, dict)] or [scaling]
+
+
+def _positive(config: Mapping[str, Any], key: str, name: str) -> float:
+    value = config[key]
+    holds = is_number(value) and 0 < value < LARGEST
+    require(holds, key, value, f"a positive number in config.json of {name}")
+    return float(value)
 
 
 def is_here(name: str) -> bool:

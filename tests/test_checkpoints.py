@@ -18,23 +18,72 @@ from rulerlib.store.cell import Cell
 from rulerlib.sweep.models import PlannedModel
 
 
-def test_the_limit_of_a_model_is_read_from_its_configuration(tmp_path):
+def scaled(length, **scaling):
+    """Return the configuration of a model with scaled RoPE."""
+    return {"max_position_embeddings": length, "rope_scaling": scaling}
+
+
+YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+GPT_OSS = {"rope_type": "yarn", "factor": 32, "original_max_position_embeddings": 4096}
+LLAMA = {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}
+LINEAR = {"rope_type": "linear", "factor": 8.0}
+BY_LAYER = {"full_attention": LINEAR, "sliding_attention": {"rope_type": "default"}}
+
+# The configuration of a model, and the length that vLLM derives from it.
+LIMITS = {
+    "Llama 2": ({"max_position_embeddings": 4096}, 4096),
+    "GPT-2": ({"n_positions": 1024}, 1024),
+    "ChatGLM": ({"seq_length": 131072}, 131072),
+    "MPT": ({"max_seq_len": 65536}, 65536),
+    "several lengths": ({"max_position_embeddings": 8192, "max_seq_len": 2048}, 2048),
+    "Command R": ({"max_position_embeddings": 8192, "model_max_length": 131072}, 131072),
+    "Qwen2.5 with YaRN": (scaled(32768, **YARN), 131072),
+    "Qwen3 with YaRN": (scaled(40960, **YARN), 131072),
+    "GPT-OSS": (scaled(131072, **GPT_OSS), 131072),
+    "YaRN, no original length": (scaled(8192, rope_type="yarn", factor=2), 16384),
+    "linear": (scaled(4096, type="linear", factor=2.5), 10240),
+    "dynamic": (scaled(2048, rope_type="dynamic", factor=4), 8192),
+    "Llama 3.1": (scaled(131072, **LLAMA), 131072),
+    "Phi 3": (scaled(131072, type="su", factor=32), 131072),
+    "Phi 3.5": (scaled(131072, type="longrope", factor=32), 131072),
+    "Qwen2-VL": (scaled(32768, type="mrope", mrope_section=[16, 24, 24]), 32768),
+    "no scaling": ({"max_position_embeddings": 2048, "rope_scaling": None}, 2048),
+    "transformers 5": ({"max_position_embeddings": 32768, "rope_parameters": YARN}, 131072),
+    "by layer": ({"max_position_embeddings": 4096, "rope_parameters": BY_LAYER}, 32768),
+    "Gemma 3": ({"text_config": {"model_type": "gemma3_text", **scaled(131072, **LINEAR)}}, 131072),
+    "text_config with YaRN": ({"text_config": scaled(32768, **YARN)}, 131072),
+    "no length": ({"text_config": None, "rope_scaling": YARN}, None),
+    "no object": ([], None),
+}
+
+
+@pytest.mark.parametrize(("config", "limit"), LIMITS.values(), ids=LIMITS)
+def test_the_limit_of_a_model_is_derived_from_its_configuration(tmp_path, config, limit):
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert checkpoints.limit(str(tmp_path)) == limit
+
+
+def test_max_model_len_takes_the_place_of_the_stated_limit(tmp_path):
+    (tmp_path / "config.json").write_text('{"max_position_embeddings": 2048}', encoding="utf-8")
+    for given, limit in ((None, 2048), (512, 512), (8192, 8192)):
+        assert models.load(str(tmp_path), "transformers", max_model_len=given).limit == limit
+    with pytest.raises(ParameterError, match="max_model_len is '8192'"):
+        models.load(str(tmp_path), "transformers", max_model_len="8192")
+
+
+def test_a_limit_that_cannot_be_read_is_one_sentence(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
-    config = tmp_path / "config.json"
     assert checkpoints.limit(str(tmp_path)) is None
-    for text, limit in (
-        ('{"max_position_embeddings": 2048}', 2048),
-        ('{"n_positions": 1024}', 1024),
-        ('{"text_config": {"max_position_embeddings": 4096}}', 4096),
-        ('{"text_config": null}', None),
-        ("[]", None),
+    for text, said in (
+        ('{"max_position', r"a folder whose config\.json can be read"),
+        ('{"seq_length": -1}', r"seq_length is -1, but must be a positive number in config\.json"),
+        ('{"max_seq_len": true}', "max_seq_len is True"),
+        (json.dumps(scaled(2048, type="linear", factor="4")), "factor is '4'"),
     ):
-        config.write_text(text, encoding="utf-8")
-        assert checkpoints.limit(str(tmp_path)) == limit
-    config.write_text('{"max_position', encoding="utf-8")
-    with pytest.raises(ParameterError, match=r"a folder whose config\.json can be read") as caught:
-        checkpoints.limit(str(tmp_path))
-    assert "\n" not in str(caught.value)
+        (tmp_path / "config.json").write_text(text, encoding="utf-8")
+        with pytest.raises(ParameterError, match=said) as caught:
+            checkpoints.limit(str(tmp_path))
+        assert "\n" not in str(caught.value)
 
 
 def test_a_fingerprint_decides_on_the_weights(tmp_path, monkeypatch):

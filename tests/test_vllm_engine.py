@@ -241,6 +241,12 @@ def test_it_makes_room_for_what_is_asked(tmp_path):
     model.close()
 
 
+def test_max_model_len_takes_the_place_of_the_stated_limit():
+    """vLLM refuses what its ``hf_overrides`` do not allow when it loads the model."""
+    for length in (1024, 262_144):
+        assert models.load("lille", "vllm", max_model_len=length).limit == length
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [

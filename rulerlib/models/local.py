@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 from rulerlib import checkpoints, packages, tokens
-from rulerlib.errors import ParameterError, flag, one_of
+from rulerlib.errors import ParameterError, flag, one_of, whole_number
 from rulerlib.models import Request, readable
 from rulerlib.models.cutting import Decode, begins_thinking, cut_tokens, find_stop, kept_tokens
 from rulerlib.prompts import Decoding
@@ -52,6 +52,8 @@ class Local:
         One of `DTYPES`; ``"auto"``: bfloat16 where this hardware is fast at it, else float32.
     trust_remote_code
         Whether code that comes with a model may run. Off unless you say so.
+    max_model_len
+        The longest sequence in tokens. Default: as the model's configuration states it.
 
     Raises
     ------
@@ -62,11 +64,16 @@ class Local:
     engine: str
     _wanted_device = "auto"
 
-    def __init__(self, name: str, dtype: str, trust_remote_code: bool) -> None:
+    def __init__(
+        self, name: str, dtype: str, trust_remote_code: bool, max_model_len: int | None
+    ) -> None:
         self.name = name
         self._folder = checkpoints.folder(name)
         self._wanted_dtype = one_of("dtype", dtype, DTYPES)
         self._trust = flag("trust_remote_code", trust_remote_code)
+        if max_model_len is not None:
+            whole_number("max_model_len", max_model_len, 2)
+        self._max_model_len = max_model_len
 
     @cached_property
     def device(self) -> str:
@@ -81,7 +88,7 @@ class Local:
 
     @cached_property
     def limit(self) -> int | None:
-        return checkpoints.limit(self.name)
+        return self._max_model_len or checkpoints.limit(self.name)
 
     @cached_property
     def dtype(self) -> str:

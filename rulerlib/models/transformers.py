@@ -58,6 +58,8 @@ class Engine(Local):
         Prompts answered at a time; None: as many as is sensible for their length.
     trust_remote_code
         Whether code that comes with a model may run. Off unless you say so.
+    max_model_len
+        The longest sequence in tokens. By default the model's configuration limits the length.
 
     Raises
     ------
@@ -81,8 +83,9 @@ class Engine(Local):
     def __init__(
         self, name: str, dtype: str = "auto", device: str = "auto",
         batch_size: int | None = None, trust_remote_code: bool = False,
+        max_model_len: int | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(name, dtype, trust_remote_code)
+        super().__init__(name, dtype, trust_remote_code, max_model_len)
         self._wanted_device = one_of("device", device, DEVICES)
         if batch_size is not None:
             whole_number("batch_size", batch_size, 1)

@@ -19,7 +19,6 @@ import importlib.util
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 from rulerlib.errors import MissingExtraError, flag, nearest, require, whole_number
@@ -60,8 +59,9 @@ class Engine(Local):
     tensor_parallel_size
         The number of GPUs over which each layer is spread.
     max_model_len
-        The longest sequence in tokens that memory is reserved for; None: the longest that is
-        asked, prompt and answer together (see `reserve`).
+        The longest sequence in tokens, for which memory is reserved. By default the model's
+        configuration limits the length, and memory is reserved for the longest prompt and answer
+        (see `reserve`). vLLM refuses a longer one than it derives from the configuration.
     enable_prefix_caching
         Whether a context that several prompts begin with is read once.
     trust_remote_code
@@ -90,11 +90,8 @@ class Engine(Local):
         max_model_len: int | None = None, enable_prefix_caching: bool = True,
         trust_remote_code: bool = False, **engine_arguments: Any,
     ) -> None:  # fmt: skip
-        super().__init__(name, dtype, trust_remote_code)
+        super().__init__(name, dtype, trust_remote_code, max_model_len)
         self._parallel = whole_number("tensor_parallel_size", tensor_parallel_size, 1)
-        if max_model_len is not None:
-            whole_number("max_model_len", max_model_len, 2)
-        self._max_model_len = max_model_len
         self._caching = flag("enable_prefix_caching", enable_prefix_caching)
         self._more, self._reserved, self._asked = engine_arguments, 0, 0
         self._loaded: Any = None
@@ -103,11 +100,6 @@ class Engine(Local):
         if engine_arguments:
             # Asked of vLLM only where there is something to ask: importing it takes seconds.
             _check(engine_arguments)
-
-    @cached_property
-    def limit(self) -> int | None:
-        lengths = [length for length in (super().limit, self._max_model_len) if length is not None]
-        return min(lengths, default=None)
 
     @property
     def settings(self) -> dict[str, Any]:

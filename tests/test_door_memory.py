@@ -286,7 +286,14 @@ def test_a_memory_is_named_on_the_command_line(tmp_path):
 CHEATS = [
     ("return []", r"retrieval.hits == 0: mine-\w+ recalled nothing for 8 questions"),
     ("return ['I know all that.']", "recalled the same texts for all 8 questions"),
-    ("self.file.open('a').write(question); return texts[:k]", "changed while it was asked"),
+    (
+        "self.file.open('a').write(question); return texts[:k]",
+        r"mine-\w+ changed '\S+texts' in its store while it was asked",
+    ),
+    (
+        "(self.file.parent / 'asked').write_text(question); return texts[:k]",
+        r"mine-\w+ changed '\S+asked' in its store while it was asked",
+    ),
     (
         "from rulerlib.memory.suites import Recipe\n"
         "        golds = {probe.text: probe.golds[0] for item in Recipe('episodic', 8, 7, 'da')\n"
@@ -307,6 +314,14 @@ def test_a_memory_that_is_dead_or_cheats_is_stopped_before_a_model_is_asked(
     assert re.search(said, sentence)
     assert not student.asked
     assert not job.file(work.METRICS).exists()
+
+
+def test_a_memory_may_choose_at_random_what_it_recalls(student, tmp_path, module):
+    source = f"import random\n{KEEPS}        return random.sample(texts, k)\n"
+    path = preset(tmp_path, module(source), "{k: 2}")
+    (job,) = matrix(tmp_path / "runs", preset_names=[path], sizes=[8])
+    assert not taught([job])
+    assert job.file(work.METRICS).exists()
 
 
 TEACH, RECALL = "def teach(self, texts): pass", "def recall(self, question, k): return []"

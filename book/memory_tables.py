@@ -9,13 +9,13 @@ Raw runs stay where runs are written. These commands resume, and the last one ma
 The reference reader has a folder of runs and of tables of its own::
 
     rulerlib memory --language da,en --sizes 50 --model reference --engine reference \\
-        --engine-option tokenizer=lille --root runs/reference
+        --root runs/reference
     python -m book.memory_tables runs/reference book/results/memory/reference
 
 So have dialogues, about each of which 22 questions are asked::
 
     rulerlib memory --language da,en --suites dialogue --sizes 10 --probes 22 \\
-        --model reference --engine reference --engine-option tokenizer=lille --root runs/dialogue
+        --model reference --engine reference --root runs/dialogue
     python -m book.memory_tables runs/dialogue book/results/memory/dialogue
 
 >>> MemoryTables("no/such/folder").scores.empty

@@ -257,7 +257,7 @@ def test_a_memory_is_named_on_the_command_line(tmp_path):
     shutil.copyfile(EXAMPLE, tmp_path / "my_memory.py")
     words = ["run", "--system", "my_memory:Memory", "--suites", "semantic", "--sizes", "3",
              "--seeds", "7", "--language", "en", "--model", "reference", "--engine", "reference",
-             "--engine-option", "tokenizer=lille", "--set", "k=3"]  # fmt: skip
+             "--set", "k=3"]  # fmt: skip
     printed = bench(tmp_path, *words, PYTHONSAFEPATH="1")  # as an installed command has it
     presets_told = [line.split()[0] for line in printed.splitlines()[1:5]]
     assert [name.partition("-")[0] for name in presets_told] == [

@@ -177,7 +177,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seeds", default=",".join(map(str, SEEDS)), metavar="N,N", help="(1337,2025,4242)")
     add("--language", default="da", metavar="A,B", help="codes of languages (da)")
     add("--model", default="lille", help="a folder, a hub name, or lille")
-    add("--engine", default="transformers", help="transformers, vllm or openai")
+    add("--engine", default="transformers", help=", ".join(models.ENGINES))
     add("--length", default="2048", help="tokens of a prompt and its answer (2048)")
     add("--profile", default="default", help=f"{', '.join(PROFILES)} (default)")
     add("--probes", default="1", help="questions for each episode (1)")

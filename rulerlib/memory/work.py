@@ -62,7 +62,8 @@ class Work:
     preset
         What the reader sees besides a question.
     model, engine, engine_options
-        The reader: see `rulerlib.models.load`.
+        The reader: see `rulerlib.models.load`. The reference reader has the tokenizer ``"lille"``
+        unless another is given, because presets need a chat template.
     length
         How many tokens a prompt and its answer may have together. A suite with a knob
         ``context_budget`` that is set has that one.
@@ -86,6 +87,9 @@ class Work:
     def __post_init__(self) -> None:
         fields.check_fields(self)
         checkpoints.checked(self.model, self.engine)
+        if self.engine == "reference":
+            options = {"tokenizer": "lille", **self.engine_options}
+            object.__setattr__(self, "engine_options", options)
         files.named("root", self.root, "the name of a folder")
 
     @property
@@ -185,6 +189,10 @@ class Work:
             If the model has no chat template, or one that takes no system message; or if it takes
             fewer tokens than a prompt and its answer may have.
         """
+        has_template = model.tokenizer.chat_template is not None
+        allowed = f"False, because the tokenizer '{model.tokenizer.name}' has no chat template"
+        wanted = self.preset.use_chat_template
+        require(has_template or not wanted, "use_chat_template", wanted, allowed)
         frame = self.preset.format(self.pack).frame(model.tokenizer)
         if model.limit is not None:
             most = f"at most {model.limit}, what '{model.name}' can take"

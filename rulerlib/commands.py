@@ -14,14 +14,17 @@ import argparse
 import contextlib
 import functools
 import importlib
+import json
 import os
+import re
 import select
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+import rulerlib
 from rulerlib import packages
 from rulerlib.errors import MissingExtraError, RulerError, one_of, require
 
@@ -145,8 +148,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or given[0] in ("-h", "--help"):
         print("usage: rulerlib COMMAND ...; each says with --help what it takes.\n")
         print("\n".join(f"  {name:10} {row.does}" for name, row in COMMANDS.items()))
-        print("\nexample:\n  rulerlib run niah -p length 2048")
+        print("\nexample:\n  rulerlib run niah --length 2048")
         return 0 if given else 2
+    if given[0] == "--version":
+        print(f"rulerlib {rulerlib.__version__}")
+        return 0
     name = one_of("command", given[0], COMMANDS)
     if name == "run":
         return execute(given[1:])
@@ -175,20 +181,52 @@ def execute(arguments: Sequence[str]) -> int:
     """
     options = parser(
         "rulerlib.commands",
-        "NOTEBOOK [OUT] [papermill's options]",
-        "Execute the notebook of a task or study; further options are papermill's, such\n"
-        "as -p NAME VALUE for a parameter and -f FILE for a file of them.",
-        "niah runs/niah.ipynb -p model smollm2 -p language en",
+        "NOTEBOOK [OUT] [--PARAMETER VALUE] [papermill's options]",
+        "Execute the notebook of a task or study. Each parameter of the notebook is an\n"
+        "option, such as --length 8192. Other options are papermill's, such as -f FILE\n"
+        "for a file of parameters.",
+        "niah runs/niah.ipynb --model smollm2 --language en",
     )
     there = {path.stem: path for path in sorted(notebooks().glob("*.ipynb"))}
     options.add_argument("notebook", help=f"one of {', '.join(there)}")
-    options.add_argument("out", nargs="?", help="the executed notebook; runs/NOTEBOOK.ipynb")
-    given, further = options.parse_known_args(arguments)
-    if given.out and given.out.startswith("-"):
-        given.out, further = None, [given.out, *further]
+    options.add_argument("out", nargs="?", help="the executed notebook (runs/NOTEBOOK.ipynb)")
+    if "-h" in arguments or "--help" in arguments:
+        arguments = ["--help"]
+    # argparse would take the value of an option that it does not know for OUT.
+    count = 2 if len(arguments) > 1 and not arguments[1].startswith("-") else 1
+    given, further = options.parse_args(arguments[:count]), arguments[count:]
     require(there, "notebook", given.notebook, "where notebooks are installed")
     notebook = there[one_of("notebook", Path(given.notebook).stem, there)]
-    packages.load("papermill", "notebook", "Executing a notebook")
+    papermill = packages.load("papermill.cli", "notebook", "Executing a notebook").papermill
+    theirs = {option for item in papermill.params for option in item.opts + item.secondary_opts}
+    further = _with_parameters(further, parameters(notebook), theirs)
     out = Path(given.out or f"runs/{notebook.name}")
     out.parent.mkdir(parents=True, exist_ok=True)
     return subprocess.call([sys.executable, "-m", "papermill", str(notebook), str(out), *further])
+
+
+def parameters(notebook: Path) -> list[str]:
+    """Return the names of a notebook's parameters, from the cell that is tagged as such."""
+    for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
+        if "parameters" in cell["metadata"].get("tags", []):
+            return re.findall(r"^(\w+) *=", "".join(cell["source"]), re.MULTILINE)
+    return []
+
+
+def _with_parameters(
+    arguments: Sequence[str], names: Sequence[str], theirs: Collection[str]
+) -> list[str]:
+    """Return papermill's arguments, with ``--NAME VALUE`` as ``-p NAME VALUE`` for parameters.
+
+    The parameters ``engine`` and ``language`` take precedence over papermill's options.
+    """
+    made = list[str]()
+    for argument in arguments:
+        option, equals, value = argument.partition("=")
+        name = option.removeprefix("--").replace("-", "_")
+        if not option.startswith("--") or (name not in names and option in theirs):
+            made.append(argument)
+        else:
+            one_of("option", f"--{name}", [f"--{each}" for each in names])
+            made += ["-p", name, *([value] if equals else [])]
+    return made

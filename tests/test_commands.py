@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -77,6 +78,58 @@ def test_the_command_names_what_it_has_and_the_nearest_of_what_it_has_not(capsys
     assert "compare" in error
     assert main(["run", "nihah"]) == 2
     assert "niah" in capsys.readouterr().err
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"rulerlib {rulerlib.__version__}\n"
+
+
+def test_the_parameters_of_every_notebook_are_known():
+    for path in commands.notebooks().glob("*.ipynb"):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        (source,) = ("".join(cell["source"]) for cell in cells
+                     if "parameters" in cell["metadata"].get("tags", []))  # fmt: skip
+        namespace = {}
+        exec(source, namespace)
+        del namespace["__builtins__"]
+        assert commands.parameters(path) == [*namespace]
+
+
+@pytest.mark.parametrize(
+    ("typed", "handed_on"),
+    [
+        ("--length 32768", "runs/niah.ipynb -p length 32768"),
+        ("--length=32768 --no-progress-bar", "runs/niah.ipynb -p length 32768 --no-progress-bar"),
+        ("o.ipynb --num-samples 2 --num_lengths 3", "o.ipynb -p num_samples 2 -p num_lengths 3"),
+        (
+            "--tasks vt --model m --language en",
+            "runs/niah.ipynb -p tasks vt -p model m -p language en",
+        ),
+        ("--engine vllm -l python", "runs/niah.ipynb -p engine vllm -l python"),
+        ("-p length 2048 --log-level INFO", "runs/niah.ipynb -p length 2048 --log-level INFO"),
+        ("--needle=a=b", "runs/niah.ipynb -p needle a=b"),
+    ],
+)
+def test_the_parameters_of_a_notebook_are_options(typed, handed_on, tmp_path, monkeypatch):
+    called = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(subprocess, "call", lambda command: called.append(command) or 0)
+    assert main(["run", "niah", *typed.split()]) == 0
+    notebook = commands.notebooks() / "niah.ipynb"
+    assert called == [[sys.executable, "-m", "papermill", str(notebook), *handed_on.split()]]
+
+
+@pytest.mark.parametrize(
+    ("notebook", "typed", "meant"),
+    [("niah", "--lenght", "length"), ("niah", "--task", "tasks"), ("trace", "--needle", "seed")],
+)
+def test_an_option_that_no_notebook_has_is_one_sentence(notebook, typed, meant, capsys):
+    assert main(["run", notebook, typed, "5"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"option is '{typed}', but must be one of --model, --engine, ")
+    assert said.endswith(f"(did you mean '--{meant}'?).\n")
+    assert said.count("\n") == 1
 
 
 def test_a_command_whose_packages_are_missing_says_which_extra_brings_them(monkeypatch, capsys):

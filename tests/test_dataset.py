@@ -189,6 +189,8 @@ def test_a_needle_haystack_that_needs_more_keys_than_there_are_says_so():
     ("chosen", "sentence"),
     [
         ("niah_single_9", "(did you mean 'niah_single_"),
+        ("niah", "tasks is 'niah', but must be one of all, ruler, niah_single_1, "),
+        ("rular", "(did you mean 'ruler'?)"),
         ("", "tasks is [], but must be at least one name"),
         ([], "tasks is [], but must be at least one name, or 'all'."),
         ("niah_single_1,niah_single_1", "but must be names that differ."),

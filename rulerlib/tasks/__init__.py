@@ -264,6 +264,7 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     """
     ours = [name for name, of in _FAMILY_OF.items() if family in (None, of)]
     groups = {"all": ours, "ruler": RULER, "frontier": FRONTIER}
+    groups = {name: [one for one in some if one in ours] for name, some in groups.items()}
     if isinstance(chosen, str):
         chosen = listed(chosen)
     sequence = isinstance(chosen, (list, tuple))
@@ -271,16 +272,16 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     named = list[str]()
     for name in chosen:
         if isinstance(name, str) and name in groups:
-            some = [one for one in groups[name] if one in ours]
-            require(some, "tasks", name, f"'all': the family {family} has none of these")
-            named += some
+            require(groups[name], "tasks", name, f"'all': the family {family} has none of these")
+            named += groups[name]
         elif family is None and packages.is_outside(name):
             from rulerlib.tasks.outside import admit
 
             named += admit(name)
         else:
             others = () if family else TASKS.outside
-            named.append(one_of("tasks", name, [*ours, *others]))
+            some = [group for group in groups if groups[group]]
+            named.append(one_of("tasks", name, [*some, *ours, *others]))
     require(named, "tasks", chosen, "at least one name, or 'all'")
     require(len(set(named)) == len(named), "tasks", chosen, "names that differ")
     return named

@@ -6,7 +6,7 @@ import random
 import re
 import subprocess
 import sys
-from itertools import pairwise
+from itertools import pairwise, product
 from xml.etree import ElementTree
 
 import pytest
@@ -20,6 +20,7 @@ matplotlib.use("agg")
 from matplotlib.colors import to_rgb  # noqa: E402
 
 from rulerlib import analysis, plots, tasks  # noqa: E402
+from rulerlib.errors import ParameterError  # noqa: E402
 from rulerlib.plots import base  # noqa: E402
 from rulerlib.plots.cells import LOOKS  # noqa: E402
 from rulerlib.samples import Prediction  # noqa: E402
@@ -97,12 +98,30 @@ def lightness(colour):
     return 116 * luminance ** (1 / 3) - 16 if luminance > 0.008856 else 903.3 * luminance
 
 
-def test_better_is_lighter_everywhere():
-    """So that a map reads without any colour, too."""
-    shades = panels(plots.heatmap(analysis.by_depth(scores())))[0].images[0].cmap
-    light = [lightness(shades(step / 50)) for step in range(51)]
+@pytest.mark.parametrize("cmap", plots.CMAPS)
+def test_better_is_lighter_everywhere(cmap):
+    """So that colour-blind readers can order the cells."""
+    shades = panels(plots.heatmap(analysis.by_depth(scores()), cmap=cmap))[0].images[0].cmap
+    light = [lightness(shades(step / 255)) for step in range(256)]
     assert all(after > before for before, after in pairwise(light))
     assert light[-1] - light[0] > 50
+
+
+def test_by_default_low_is_red_the_middle_yellow_high_green_and_missing_grey():
+    default = panels(plots.heatmap(analysis.by_depth(scores())))[0].images[0].cmap
+    hues = [360 * matplotlib.colors.rgb_to_hsv(default(value)[:3])[0] for value in (0.0, 0.6, 1.0)]
+    assert hues == pytest.approx([349, 44, 104], abs=1)
+    assert default.get_bad()[:3] == pytest.approx(to_rgb(plots.UNMEASURED))
+    viridis = panels(plots.heatmap(analysis.by_depth(scores()), cmap="viridis"))[0].images[0].cmap
+    assert viridis(0.3) == matplotlib.colormaps["viridis"](0.3)
+    with pytest.raises(ParameterError, match="cmap is 'jet', but must be one of red-green, virid"):
+        plots.heatmap(analysis.by_depth(scores()), cmap="jet")
+
+
+def test_the_heatmap_of_the_explorer_has_the_same_colours():
+    script = (ROOT / "rulerlib" / "explore" / "static" / "charts.js").read_text("utf-8")
+    (shades,) = re.findall(r"^const SHADES = \[(.*)\];$", script, re.MULTILINE)
+    assert tuple(f"#{shade}" for shade in re.findall(r"\w+", shades)) == plots.RED_GREEN
 
 
 def test_curves_show_means_and_intervals():
@@ -296,8 +315,8 @@ def test_a_button_has_the_colour_of_its_cell():
         parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
         return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
-    for value in [*np.linspace(0, 1, 21), float("nan")]:
-        fill, ink = plots.shade(value)
+    for value, cmap in product([*np.linspace(0, 1, 256), float("nan")], plots.CMAPS):
+        fill, ink = plots.shade(value, cmap)
         light, dark = sorted((luminance(to_rgb(fill)), luminance(to_rgb(ink))), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5, value
     cell = {"task": "t", "length": 512, "depth": 50.0, "n": 1, "found": 0.25}

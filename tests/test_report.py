@@ -247,6 +247,7 @@ BAD = [
     ({"claimed": "128K"}, "a dictionary"),
     ({"measure": "stricter"}, "did you mean 'strict'"),
     ({"bins": 0}, "bins is 0"),
+    ({"cmap": "jet"}, "cmap is 'jet', but must be one of red-green, viridis"),
 ]
 
 

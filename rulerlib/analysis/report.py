@@ -20,6 +20,7 @@ from rulerlib.analysis.scores import MARKED, NameList, read_predictions, scores,
 from rulerlib.errors import flag, one_of, require, whole_number
 from rulerlib.fields import check_fields, home, notebook_parameters
 from rulerlib.metrics import MEASURES
+from rulerlib.plots import CMAPS
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Report:
         most the first ``MOST_PAIRS`` of `rulerlib.analysis.pairs`.
     bins
         Rows of the heatmaps: depths at which needles are counted, each at the nearest.
+    cmap
+        The colour map of the heatmaps, one of `rulerlib.plots.CMAPS`.
     examples
         Wrong answers shown of each kind.
     resamples, seed
@@ -75,6 +78,7 @@ class Report:
     claimed: Mapping[str, str] = field(default_factory=dict)
     compare: NameList = None
     bins: int = 10
+    cmap: str = "red-green"
     examples: int = 1
     resamples: int = RESAMPLES
     seed: int = 0
@@ -83,6 +87,7 @@ class Report:
         check_fields(self)
         flag("studies", self.studies)
         one_of("measure", self.measure, [*MARKED, *MEASURES])
+        one_of("cmap", self.cmap, CMAPS)
         if self.primary is not None:
             one_of("primary", self.primary, MEASURES)
         for name, least in (("bins", 1), ("examples", 1), ("resamples", 100)):

@@ -21,6 +21,8 @@ lines have markers, bars have hatches, cells have numbers, and lightness rises w
 """
 
 from rulerlib.plots.cells import (
+    CMAPS,
+    RED_GREEN,
     UNMEASURED,
     errors,
     errors_in_words,

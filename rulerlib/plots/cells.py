@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from rulerlib.errors import one_of
 from rulerlib.labels import base as task_of
 from rulerlib.labels import listed, percent, ranked, said_count, thousands
 from rulerlib.plots import base
@@ -15,6 +16,13 @@ from rulerlib.tasks import TASKS
 from rulerlib.tasks.mistakes import KINDS
 
 UNMEASURED = "#d4d4d4"
+
+RED_GREEN = ("#8c0d25", "#c0302c", "#e0702b", "#e6b62e", "#c0da4d", "#a6f28b")
+"""The default colours of a heatmap, from 0 to 1. Their lightness (CIELAB) rises from 29 to 89, so
+that readers who cannot tell red from green can still order them."""
+
+CMAPS = ("red-green", "viridis")
+"""The colour maps of a heatmap: `RED_GREEN`, or that of matplotlib."""
 
 # All but black, on which no hatch would be seen.
 _BRIGHT = [colour for colour in base.COLOURS if colour != "#000000"]
@@ -37,13 +45,15 @@ _NOUNS = {"variable_tracking": "hop", "qa": "document", "drop": "passage"}
 # --- Depths -----------------------------------------------------------------------------------
 
 
-def heatmap(table: pd.DataFrame, title: str | None = None) -> base.Figure:
+def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-green") -> base.Figure:
     """Return a figure of the share that was found, by depth and length, a panel for each task.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.by_depth`, of one model and one language.
+    cmap
+        One of `CMAPS`.
 
     Returns
     -------
@@ -53,16 +63,17 @@ def heatmap(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     Raises
     ------
     ParameterError
-        If the table is empty.
+        If the table is empty, or the colour map is unknown.
 
     Notes
     -----
     From top to bottom what is asked for moves from the start of the text to its end; from left
-    to right the text grows. The number in a cell is its n; grey cells were not measured. A cell
+    to right the text grows. The lighter a cell, the more was found. The number in a cell is its n;
+    grey cells were not measured. A cell
     with an n of 1 can only be right or wrong: look at rows, columns and corners.
     """
     base.check(table, "measured cell")
-    shades = _shades()
+    shades = _shades(cmap)
     lengths, depths = sorted(table["length"].unique()), _depths(table)
     size = max(2.6, 1.2 + 0.45 * len(lengths)), 3.3
     figure, panels = base.task_panels(table, "depth (%): 0 start, 100 end", size, (0.9, 0))
@@ -91,24 +102,38 @@ def heatmap(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     return base.done(figure, heatmap, heatmap_in_words(table), title)
 
 
-def shade(value: float) -> tuple[str, str]:
+def shade(value: float, cmap: str = "red-green") -> tuple[str, str]:
     """Return the colour of a cell of `heatmap`, and of what is written on it, as ``#rrggbb``.
 
     Parameters
     ----------
     value
         From 0 to 1; NaN: not measured.
+    cmap
+        One of `CMAPS`.
+
+    Raises
+    ------
+    ParameterError
+        If the colour map is unknown.
     """
     if math.isnan(value):
         return UNMEASURED, "black"
-    colour = _shades()(value)
+    colour = _shades(cmap)(value)
     red, green, blue = (round(255 * part) for part in colour[:3])
     return f"#{red:02x}{green:02x}{blue:02x}", _ink(colour)
 
 
-def _shades() -> Any:
-    # Violet low, yellow high: readable with every kind of colour blindness, and nowhere grey.
-    return base.pyplot().get_cmap("viridis").with_extremes(bad=UNMEASURED)
+def _shades(cmap: str) -> Any:
+    """Return a colour map of matplotlib in which cells without a value are grey."""
+    pyplot = base.pyplot()
+    from matplotlib.colors import LinearSegmentedColormap
+
+    if one_of("cmap", cmap, CMAPS) == "viridis":
+        shades = pyplot.get_cmap("viridis")
+    else:
+        shades = LinearSegmentedColormap.from_list(cmap, RED_GREEN)
+    return shades.with_extremes(bad=UNMEASURED)
 
 
 def _ink(colour: Sequence[float]) -> str:

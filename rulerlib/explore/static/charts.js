@@ -3,8 +3,9 @@
 import { percent, thousands, view, worded } from "./data.js";
 import { cellOf } from "./table.js";
 
-// Matplotlib's viridis at eleven places, as the figures of rulerlib.plots; Okabe and Ito's colours.
-const SHADES = ["440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725"];
+// The colours of `rulerlib.plots.RED_GREEN`, at even distances from 0 to 1.
+const SHADES = ["8c0d25", "c0302c", "e0702b", "e6b62e", "c0da4d", "a6f28b"];
+// Okabe and Ito's colours.
 // As many lines as there are colours can be told apart.
 const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#777777"];
 const MOST = 28;
@@ -21,7 +22,8 @@ const channels = (shade) => [0, 2, 4].map((at) => parseInt(shade.slice(at, at + 
 
 /** Return the colour of a share from 0 to 1, and black or white, whatever stands out more on it. */
 export function shade(share) {
-  const at = Math.min(9.999, Math.max(0, share * 10));
+  const steps = SHADES.length - 1;
+  const at = Math.min(steps - 0.001, Math.max(0, share * steps));
   const below = channels(SHADES[Math.floor(at)]);
   const above = channels(SHADES[Math.floor(at) + 1]);
   const rgb = below.map((part, i) => Math.round(part + (above[i] - part) * (at % 1)));

@@ -1,7 +1,8 @@
-"""Measures of lists: whole items, in any order, each once, against a reading of our own."""
+"""Item measures: whole items, in any order, each once, however the list is written."""
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -12,9 +13,13 @@ from rulerlib.metrics.matches import (
     exact_items,
     item_precision,
     item_recall,
+    listed,
     over_answering,
+    part_match,
     recall,
+    soft,
 )
+from rulerlib.scoring import LIST
 
 NUMBERS = st.integers(1_000_000, 9_999_999).map(str)
 WORDS = st.text("abcdefghijklmnopqrstuvwxyzæøå", min_size=3, max_size=9).filter(
@@ -89,3 +94,115 @@ def test_an_item_ends_where_no_letter_digit_or_hyphen_goes_on():
     for answer in ("lamp-door", "red-lamp", "lamps", "lamp1", "lamp_"):
         assert item_recall(answer, ["lamp"]) == 0
     assert item_recall("(lamp).", ["lamp"]) == 1
+
+
+COUNTS = [": 12", " : 12", " (12)", " (12 times)", " - 12 times", " – 12 times", " -> 12"]
+COUNTS += [" — appears 12 times", ": appears 12 times", " x12", " x 12", " ×12", " 12", " 12 times"]
+COUNTS += [" = 12", "=12", " [12]", ", 12 times", " (noun)"]
+
+
+def formats(items: list[str]) -> dict[str, str]:
+    """The same items as language models write lists of them."""
+    lines = ["{}", "{}.", "**{}**", "__{}__", "`{}`", '"{}"', "'{}'", "“{}”", "«{}»"]
+    lines += [f"{mark} {{}}" for mark in "-*•–+·"] + [f"{mark}{{}}" for mark in "-*•–"]
+    lines += ["- **{}**", "- `{}`", '- "{}"']
+    lines += [f"{bullet}{{}}{count}" for bullet in ("", "- ") for count in COUNTS]
+    texts = {form: "\n".join(form.format(item) for item in items) for form in lines}
+    numbered = ["{0}. {1}", "{0}) {1}", "({0}) {1}", "{0}: {1}", "{0} - {1}", "{0}. {1}: 12."]
+    numbered += ["{0}. **{1}**", "**{0}.** {1}", "**{0}. {1}**", "{0}. **{1}** - 12 times"]
+    for number in numbered:
+        texts[number] = "\n".join(number.format(at, item) for at, item in enumerate(items, 1))
+    texts["numbers in a line"] = " ".join(f"{at}. {item}" for at, item in enumerate(items, 1))
+    for count in ["", *COUNTS]:
+        texts[f"commas{count}"] = ", ".join(f"{item}{count}" for item in items)
+    texts |= {f"with {mark!r}": mark.join(items) for mark in (" ", "; ", "/", " | ", " ... ")}
+    *most, last = items
+    for word in ("and", "og", "och", "und", "en", "&"):
+        texts[word] = f"{', '.join(most)} {word} {last}."
+    quoted = [f'"{item}"' for item in items]
+    texts["quoted in a sentence"] = f"The words are {', '.join(quoted[:-1])} and {quoted[-1]}."
+    texts["a sentence"] = f"The ten words are {', '.join(most)} and {last}."
+    texts["a sentence at length"] = (
+        f"Based on the list above, the 3 words are {', '.join(most)}, and {last}. They are common."
+    )
+    texts["items first"] = f"{', '.join(most)} and {last} are the most common words."
+    texts["a label"] = f"**Answer:** {', '.join(items)}"
+    texts["a heading"] = "## The words\n\n" + texts["- {}"] + "\n\nThese words are common."
+    for indent in (None, 2):
+        texts[f"JSON {indent}"] = json.dumps(items, indent=indent, ensure_ascii=False)
+        texts[f"JSON under a key {indent}"] = json.dumps({"words": items}, indent=indent)
+        texts[f"JSON with counts {indent}"] = json.dumps(dict.fromkeys(items, 12), indent=indent)
+    texts["JSON in a fence"] = f"```json\n{texts['JSON 2']}\n```"
+    texts["Python"] = repr(items)
+    rows = "\n".join(f"| {at} | **{item}** | 12 |" for at, item in enumerate(items, 1))
+    texts["a table"] = f"| Rank | Word | Count |\n|---|:---:|---:|\n{rows}"
+    texts["a table without a head"] = rows
+    return texts
+
+
+ANSWERS = {
+    "words": ["dog", "cat", "bee", "horse", "cow"],
+    "coded words": ["wtjrth", "sofnvq", "cakokz", "piixqj", "wbacaw"],
+    "names": ["ABCDE", "FGHIJ", "KLMNO", "PQRST", "UVWXY"],
+    "numbers": ["1234567", "7654321", "5550123", "9999999", "8888888"],
+    "pairs": ["lamp-door", "old-mill", "red-car", "big-house", "humble-camera"],
+    "uuids": [f"{digit}b1e8f3a-0c2d-4e5f-8a9b-1c2d3e4f5a6b" for digit in "12345"],
+}
+
+
+@pytest.mark.parametrize("items", ANSWERS.values(), ids=ANSWERS)
+def test_a_list_counts_the_same_however_it_is_written(items):
+    """Right, one of three right, and two items too many."""
+    wanted = items[:3]
+    for said, values in [
+        (wanted, (1, 1, 1, 0)),
+        ([items[3], items[1], items[4]], (0, 1 / 3, 1 / 3, 0)),
+        (items, (0, 1, 3 / 5, 1)),
+    ]:
+        names = "exact_items", "item_recall", "item_precision", "over_answering"
+        for name, answer in formats(said).items():
+            scores = LIST.score(answer, wanted)
+            assert [scores[each] for each in names] == pytest.approx(values), (name, answer)
+
+
+def test_an_answer_that_names_every_word_of_a_prompt_is_not_exact():
+    words = [f"{first}{second}x" for first in "abcdefghijk" for second in "abcdefghijklmnopqrs"]
+    assert len(words) == 209
+    for name, answer in formats(words).items():
+        scores = LIST.score(answer, words[:10])
+        assert (scores["recall"], scores["exact_items"], scores["over_answering"]) == (1, 0, 1), (
+            name
+        )
+        assert scores["item_precision"] == pytest.approx(10 / 209), name
+
+
+@pytest.mark.parametrize(
+    ("answer", "items"),
+    [
+        ("I do not know.", []),
+        ("Jeg kan ikke finde dem.", []),
+        ("The most common word is horse.", []),
+        ("", []),
+        ("...", []),
+        ("1. 2. 3.", []),
+        ("dog, cat, and bee, in that order.", ["dog", "cat", "bee"]),
+        ("dog and cat", ["dog", "cat"]),
+        ("1. and 2. dog", ["and", "dog"]),
+        ("1. dog - a pet\n2. cat - a pet", ["dog", "cat"]),
+        ("Det er hund, kat og bi.", ["hund", "kat", "bi"]),
+        ("don't, dog, b12, well-known", ["dog"]),
+    ],
+)
+def test_sentences_and_remarks_are_no_items(answer, items):
+    assert listed(answer) == items
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n"])
+def test_a_blank_reference_is_never_found(blank):
+    for name, value in LIST.score("anything, more", [blank]).items():
+        assert value == (name == "over_answering"), name
+    scores = LIST.score("7654321", [blank, "7654321"])
+    assert (scores["all_match"], scores["exact_items"]) == (0, 0)
+    assert (scores["recall"], scores["item_recall"], scores["item_precision"]) == (0.5, 0.5, 1)
+    assert part_match("anything", [blank]) == soft("anything", blank) == 0
+    assert part_match("7654321", [blank, "7654321"]) == 1

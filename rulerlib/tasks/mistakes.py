@@ -69,16 +69,14 @@ def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: boo
     form = matches.WORD if listed else matches.form(prediction.outputs)
     references = normalized(prediction.outputs)
     values = _Values(prediction, form)
-    stated = (
-        matches.listed(text) if listed else [(hit[0], hit.end()) for hit in form.finditer(text)]
-    )
-    if cut_off and stated and stated[-1][1] == len(text):
+    stated = matches.listed(text) if listed else form.findall(text)
+    if cut_off and stated and text.endswith(stated[-1]):
         # The last one may be the beginning of another value.
-        stated = stated if normalize(stated[-1][0]) in references else stated[:-1]
+        stated = stated if normalize(stated[-1]) in references else stated[:-1]
     # An answer that a model has long left behind for something else was not cut off.
-    rest = text[stated[-1][1] :] if stated else ""
+    rest = text.rpartition(stated[-1])[2] if stated else ""
     going_on = cut_off and len(rest.strip()) <= max(map(len, prediction.outputs), default=0)
-    given = normalized(value for value, _ in stated)
+    given = normalized(stated)
     given = [value for value in given if value in values.context or value not in values.keys]
     answer = normalize(text)
     missing = [reference for reference in references if reference not in answer]

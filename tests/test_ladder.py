@@ -231,14 +231,104 @@ def test_answers_have_the_scores_of_the_original(task, rule):
     assert len(seen) > 8
 
 
+LETTERS = {
+    "A": [
+        "A",
+        "a",
+        "a.",
+        "A)",
+        "A: 42",
+        '"A"',
+        "`a`",
+        "Option A",
+        "option (a)",
+        "Answer: A is correct",
+        "Svar: A er rigtigt",
+        "so A because 42",
+    ],
+    "B": [
+        "B",
+        "b",
+        "b.",
+        "(b)",
+        "b) 42",
+        " B. 42",
+        "**B**",
+        "**b**",
+        r"$\boxed{B}$",
+        r"\boxed{b}",
+        r"\boxed{\text{B}}",
+        "Answer: b",
+        "Answer: A total of 42, so B",
+        "A total of 42, so B",
+        "The answer is B.",
+        "The answer is b.",
+        "Answer: C\nAnswer: B",
+        "**Answer**: B",
+        "Answer:\n\nB",
+        "Ben has 17 ... A. 38 B. 42.\nAnswer: B",
+        "Ben has 17 ... A. 38 B. 42 C. 45 D. 47.\nB",
+        "B. 42.\nQuestion 1: Of 61 ... A. 39 B. 41 C. 33 D. 44.",
+        "Svar: B, bl.a. fordi",
+        "Svar: B",
+        "**Svar:** b",
+    ],
+    "none": [
+        "",
+        "42",
+        "ABCD",
+        "A, B, C, D",
+        "A or B",
+        "A eller B",
+        "B1",
+        "None of the above",
+        "I cannot find that question in the list above.",
+        "Jeg kan ikke finde spørgsmålet.",
+        "A total of 42.",
+        "Answer: a total of 42",
+        "Å",
+        "Svar: Å",
+        "Svar: A\u030a",
+        "bl. a.",
+        "Ben has 17 ... A. 38 B. 42 C. 45 D. 47.",
+        "Ben has 17 ... A. 38 B. 42.\nAnswer: none",
+    ],
+}
+
+
+@pytest.mark.parametrize("task", ["ladder", "ladder_keys_medium", "ladder_keys_hard"])
 @pytest.mark.parametrize(
-    ("said", "score"),
-    [("B", 1), (" B. 42", 1), ("Ben has 17 ... A. 38 B. 42.\nAnswer: B", 1), ("A", 0), ("", 0),
-     ("42", 0), ("**B**", 1), ("Answer: C", 0), ("b", 1)],
-)  # fmt: skip
-def test_letters_are_judged(said, score):
-    for task in ("ladder_keys_medium", "ladder_keys_hard"):
-        assert TASKS[task].scoring.score(said, ["B"])["soft_match"] == score
+    ("right", "said"), [(key, said) for key in LETTERS for said in LETTERS[key]]
+)
+def test_a_letter_counts_only_by_itself(task, right, said):
+    for gold in "ABCD":
+        scores = TASKS[task].scoring.score(said, [gold], language="da")
+        assert {*scores.values()} == {float(gold == right)}, gold
+
+
+@pytest.mark.parametrize(
+    ("language", "said", "right"),
+    [
+        ("de", "Antwort: C, z. B. weil", "C"),
+        ("de", "Antwort: C, z.B. weil", "C"),
+        ("nl", "Antwoord: d.", "D"),
+        ("sv", "Svar: a", "A"),
+        ("da", "Ansvar: a", "A"),
+    ],
+)
+def test_letters_in_other_languages(language, said, right):
+    for gold in "ABCD":
+        scores = TASKS["ladder"].scoring.score(said, [gold], language=language)
+        assert scores["soft_match"] == (gold == right)
+
+
+@pytest.mark.parametrize("task", ROWS)
+def test_a_refusal_finds_nothing(task):
+    row = TASKS[task]
+    references = ["B"] if row.knobs.solved else ["7654321"]
+    for said in ("I cannot find that question in the list above.", ""):
+        scores = row.scoring.score(said, references)
+        assert {*scores.values()} == {0}
 
 
 def test_the_first_option_is_right_in_a_quarter(words):

@@ -43,8 +43,9 @@ from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Haystack, Needle, depth_of, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.matches import clean, soft
+from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
-from rulerlib.scoring import Scoring
+from rulerlib.scoring import Scoring, one_form
 from rulerlib.sources.source import Question
 from rulerlib.tasks import mistakes, readers
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
@@ -364,10 +365,35 @@ def last_paragraph(text: str, language: str) -> str:
     return re.split(r"\n\s*\n", after_label(text, language))[-1]
 
 
-def letter(text: str, language: str) -> str | None:
-    """Return the letter of an option in what follows the last ``Answer:``."""
-    hit = re.search(r"\b[A-D]\b", after_label(text, language))
-    return hit[0] if hit else None
+_OPTION = re.compile(
+    r"""
+    (?<![\w'’]) (?:
+        (?<! z\.) (?<! z\.[ ]) [B-D]        # not the German "z. B."
+        | (?<= [^\W\d_][ ]) A               # inside a sentence: "so A because"
+        | A (?! \s+ (?! (?:is|er|är|ist)\b | \w+[ ][A-D]\b) [^\W\d_])  # not the article
+    ) (?![\w'’])
+    # A small letter only in markup, before "." or ")", or at the end.
+    | (?: ^ | (?<= [\s({*_`"])) (?<! \.[ ]) [a-d] (?= [)}*_`"] | [.:](?:\s|$) | $)
+    """,
+    re.VERBOSE,
+)
+
+
+def letter(text: str, language: str) -> str:
+    """Return the option that an answer names after its last label, or "" if it names none.
+
+    The first line with one option decides. A line with several, such as a copied question, names
+    none of them.
+
+    >>> letter("A total of 42, so **B**", "en"), letter("Svar: (c)", "da"), letter("ABCD", "en")
+    ('B', 'C', '')
+    """
+    text = clean(text)
+    for line in (answer_line(text, language) or text).splitlines():
+        options = {str.upper(hit) for hit in _OPTION.findall(line.strip())}
+        if len(options) == 1:
+            return options.pop()
+    return ""
 
 
 def soft_match(pred: str, references: Sequence[str]) -> float:
@@ -408,7 +434,7 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
     if not text or mistakes.refused(text) or all(map(str.isdecimal, outputs)):
         return mistakes.explain_values(prediction, cut_off)
     if {*outputs} <= {*"ABCD"}:
-        given = letter(text, prediction.others.get("language") or "en")
+        given = letter(one_form(text), prediction.others.get("language") or "en")
         return "wrong value" if given else "other"
     copied = [part for part in text.split("\n") if len(part) > 1 and part in prediction.input]
     if any(not any(output in part for output in outputs) for part in copied):

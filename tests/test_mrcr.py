@@ -88,7 +88,9 @@ def check(data: Dataset, sample) -> list[str]:
     (needle,) = sample.parts.of_role("needle")
     assert sample.input[needle.start : needle.end].endswith(wanted[10:])
     at = sample.input.index(wanted[10:])
-    assert sample.token_position_answer == token_at(data.tokenizer, sample.input, at)
+    assert sample.token_position_answer == token_at(
+        data.tokenizer, data.tokenizer.mark(sample.input), at
+    )
     assert answer(data.frame.prompt(sample.input, sample.answer_prefix)) == wanted
     return same
 

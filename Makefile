@@ -99,7 +99,9 @@ submitted: .venv/run.stamp
 PROCESSES := $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 BESIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 
-test: .venv/test.stamp
+test:
+	@echo "Fetched the first time: Python packages (2 GB) into .venv, and the site's npm packages. No model is fetched."
+	@$(MAKE) --no-print-directory .venv/test.stamp
 	@$(MAKE) --no-print-directory -j2 lint check
 
 check: .venv/test.stamp

@@ -53,7 +53,7 @@ class Report:
     bins
         Rows of the heatmaps: depths at which needles are counted, each at the nearest.
     cmap
-        The colour map of the heatmaps, one of `rulerlib.plots.CMAPS`.
+        The colour map of the heatmaps: ``"red-green"`` or ``"viridis"``.
     examples
         Wrong answers shown of each kind.
     resamples, seed

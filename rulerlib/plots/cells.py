@@ -53,7 +53,7 @@ def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-gree
     table
         From `rulerlib.analysis.by_depth`, of one model and one language.
     cmap
-        One of `CMAPS`.
+        ``"red-green"`` or ``"viridis"``.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def shade(value: float, cmap: str = "red-green") -> tuple[str, str]:
     value
         From 0 to 1; NaN: not measured.
     cmap
-        One of `CMAPS`.
+        ``"red-green"`` or ``"viridis"``.
 
     Raises
     ------

@@ -254,6 +254,16 @@ def with_window(
     return answer
 
 
+def counting_with(tokenizer: tokens.Tokenizer) -> Callable[[str, bool], dict[str, Any]]:
+    """Return an ``answer`` of a server whose completions count with this tokenizer."""
+
+    def answer(prompt: str, chat: bool) -> dict[str, Any]:
+        usage = {"prompt_tokens": tokenizer.count(tokenizer.mark(prompt)), "completion_tokens": 3}
+        return _answer(prompt, chat) | {"usage": usage}
+
+    return answer
+
+
 def _answer(prompt: str, chat: bool) -> dict[str, Any]:
     choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
     if chat:

@@ -125,7 +125,7 @@ def test_an_engine_is_checked_with_its_run_and_its_options(tmp_path):
         Run("niah_single_1", "last", "nowhere_at_all:Engine")
     with pytest.raises(ParameterError, match=r"engine option is 'digit'.*did you mean 'digits'"):
         models.load("last", ENGINE, digit=3)
-    with pytest.raises(ParameterError, match=r"tokenizer is None.*'last' is none"):
+    with pytest.raises(ParameterError, match=r"tokenizer is None.*'last' is not a folder"):
         models.load("last", ENGINE)
 
 

@@ -20,10 +20,11 @@ import helpers_commands as commands
 import pytest
 from helpers_commands import blocks
 from helpers_model import tiny_model
-from helpers_server import Server
+from helpers_server import Server, counting_with
 from helpers_tasks import FAMILIES
 
 from conftest import ROOT
+from rulerlib import tokens
 
 pytest.importorskip("torch")
 pytest.importorskip("papermill")
@@ -181,6 +182,7 @@ def papermill(words, inside):
     if "path/to/synthetic" in words:
         as_theirs(inside / "runs", inside / "path" / "to" / "synthetic")
     with Server(lambda prompt, attempt: None).running() as server:
+        server.answer = counting_with(tokens.load(str(inside / "owner" / "name")))
         os.environ.update(OPENAI_BASE_URL=server.url, OPENAI_API_KEY="none")
         try:
             commands.run_papermill(words[1:])

@@ -65,7 +65,11 @@ class Local:
     _wanted_device = "auto"
 
     def __init__(
-        self, name: str, dtype: str, trust_remote_code: bool, max_model_len: int | None
+        self,
+        name: str,
+        dtype: str,
+        trust_remote_code: bool,
+        max_model_len: int | None = None,
     ) -> None:
         self.name = name
         self._folder = checkpoints.folder(name)

@@ -194,11 +194,15 @@ class Reading(qa.Questions):
         if knobs.source is None:
             # About one passage each, which is enough to show the form.
             return self._chronicle(" training side", 1)
-        allowed_values = (
-            f"0: the file {knobs.source} has no training side (set 'train' to a file or a data set"
-            " of the hub to draw examples from)"
-        )
-        require(source_file(knobs.source) is None, "fewshot", knobs.fewshot, allowed_values)
+        if source_file(knobs.source) is not None:
+            why = f"the file {knobs.source} has no training side"
+            if not knobs.fewshot:
+                raise ParameterError("train", None, f"a file or a data set of the hub: {why}")
+            raise ParameterError(
+                "fewshot",
+                knobs.fewshot,
+                f"0: {why} (set 'train' to a file or a data set of the hub to draw examples from)",
+            )
         return self._not_asked("source", knobs.source, qa.opened(knobs.source, "train"))
 
     def _not_asked(self, knob: str, name: str, training: Rows) -> Rows:

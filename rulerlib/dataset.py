@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import random
 import warnings
 from collections.abc import Iterable, Iterator
@@ -33,7 +32,7 @@ from rulerlib.samples import Sample
 from rulerlib.tasks.family import Maker
 from rulerlib.texts import digest, read_texts
 
-# Samples that are drawn beforehand, to learn how long prompts and answers are.
+# Samples that are drawn beforehand, to learn how long prompts are.
 PROBES = 64
 
 # Where drafts differ by little (`Maker.alike`), these first ones mostly tell as much as all.
@@ -86,7 +85,7 @@ class Dataset:
         (`rulerlib.intervals.clustered`). Their ``context_id`` is the same. Tasks with several
         needles, chains or documents to ask for can share; the error says how far.
     room
-        Tokens to generate, instead of the task's own number.
+        Tokens to generate. If None, the task's constant.
     question_language
         The language of template, question and answer prefix, where it is not that of the context:
         a code, or a loaded `Language`. Needles, values and their depths are the same as without
@@ -96,8 +95,8 @@ class Dataset:
     Raises
     ------
     ParameterError
-        If a parameter cannot work; for a length that is too small it names the smallest that
-        is not.
+        If a parameter cannot work. A length that is too small, or a right answer that is longer
+        than the tokens to generate, names the smallest number that works.
     DataError
         If ``texts`` or the language pack is damaged.
     MissingExtraError
@@ -138,6 +137,7 @@ class Dataset:
             set_(self, "tokenizer", tokens.load(self.tokenizer))
         texts = self._texts or self._language.essays
         tokens.warn_unknown(" ".join(texts)[: tokens.SAMPLE], self._tokenizer)
+        self._check_room(itertools.chain.from_iterable(self._drafts(self.maker, few=True)))
         self._check_length()
         self._probed.clear()
         if self.repeats:
@@ -249,35 +249,30 @@ class Dataset:
 
     @cached_property
     def tokens_to_generate(self) -> int:
-        """Tokens to generate: as set, else the task's number, or more where that is too few."""
-        if self.room is not None:
-            return self.room
-        usual, trial = self.row.tokens_to_generate, self._trial
-        # No answer is twice as long as the longest of the first ones, where drafts are alike.
-        if trial.alike and self._room_for(2 * self._longest_answer(trial, few=True)) <= usual:
-            return usual
-        return max(usual, self._room_for(self._longest_answer(trial)))
+        """Tokens to generate: ``room`` if it is set, else the task's constant."""
+        return self.row.tokens_to_generate if self.room is None else self.room
 
-    def _room_for(self, longest: int) -> int:
-        """Return the tokens to generate where the longest of many gold answers has ``longest``."""
-        # Half as much again, and eight for a word before it.
-        return math.ceil(1.5 * longest) + 8 + self.row.reasoning
+    def _check_room(self, drafts: Iterable[Draft]) -> None:
+        """Check that the right answers fit into the tokens to generate."""
+        room = self.tokens_to_generate - self.row.reasoning
+        drafts = [*drafts]
+        if self._longest_answer(drafts) > room:
+            probed = itertools.chain.from_iterable(self._drafts(self.maker))
+            needed = self._longest_answer([*drafts, *probed])
+            raise ParameterError(
+                "tokens_to_generate",
+                self.tokens_to_generate,
+                f"at least {needed + self.row.reasoning} for {self.task}, because a right answer"
+                f" has {needed} tokens with the tokenizer '{self._tokenizer.name}'",
+            )
 
-    def _longest_answer(self, maker: Maker, few: bool = False) -> int:
-        drafts = itertools.chain.from_iterable(self._drafts(maker, few))
+    def _longest_answer(self, drafts: Iterable[Draft]) -> int:
         answers = [draft.answer or self._language.join(draft.outputs) for draft in drafts]
         return max(self._tokenizer.counts(answers))
 
     @cached_property
-    def _trial(self) -> Maker:
-        """The maker with the task's own room for the answer, for trial drafts."""
-        return self._maker(self.row.tokens_to_generate)
-
-    @cached_property
     def maker(self) -> Maker:
-        """The maker of samples; mostly the one of the trial drafts, whose haystack is counted."""
-        if self.tokens_to_generate == self.row.tokens_to_generate:
-            return self._trial
+        """What makes the samples."""
         return self._maker(self.tokens_to_generate)
 
     @cached_property
@@ -348,7 +343,9 @@ class Dataset:
         if key not in self._last:
             self._last.clear()
             rng, queries = self._rng(context), self.queries_per_context
-            self._last[key] = maker.shared(context, rng, queries, whole)
+            shared = maker.shared(context, rng, queries, whole)
+            self._check_room(shared.drafts)
+            self._last[key] = shared
         return self._last[key]
 
     @cached_property
@@ -414,7 +411,7 @@ class Dataset:
             "knobs": self.row.stated(),
             "language": self._language.code,
             # That of the maker, which may ask in another wording.
-            "language_pack": self._trial.language.fingerprint,
+            "language_pack": self.maker.language.fingerprint,
             "length": self.length,
             "seed": self.seed,
             "tokenizer": self._tokenizer.name,
@@ -424,7 +421,7 @@ class Dataset:
             "thinking": self.format.thinking,
             "tokens_to_generate": self.tokens_to_generate,
             "texts": digest(self._texts) if self._texts is not None else None,
-            "source": self._trial.digest,
+            "source": self.maker.digest,
             "rulerlib": rulerlib.__version__,
         }
         # What RULER does not have is said only where it is used, so that folders that were made

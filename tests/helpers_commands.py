@@ -142,8 +142,6 @@ def small(values: dict[str, Any]) -> dict[str, Any]:
     less = {name: min(value, MOST[name]) for name, value in less.items()}
     if values.get("study"):
         less["study"] = values["study"][:1]
-    if "num_samples" in values:
-        less["tokens_to_generate"] = 8
     if values.get("tasks") in ("all", "ruler"):
         # Long enough for each of them, and put to the smallest model that there is.
         less |= {"length": 2000, "num_samples": 1, "model": "owner/name"}

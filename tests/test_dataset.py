@@ -242,3 +242,24 @@ def test_the_examples_in_the_documentation_are_true(name, monkeypatch, tmp_path)
         pytest.skip(f"needs {error.name}")
     monkeypatch.chdir(tmp_path)
     assert doctest.testmod(module).failed == 0
+
+
+def test_a_right_answer_that_does_not_fit_names_the_tokens_to_set():
+    with pytest.raises(ParameterError, match="tokens_to_generate is 4, but must be at least 9 "):
+        Dataset("niah_single_3", 900, "en", "words", room=4)
+    data = Dataset("niah_single_3", 900, "en", "words", room=9)
+    assert data.tokens_to_generate == 9
+    assert {data.tokenizer.count(sample.outputs[0]) for sample in data} == {9}
+
+
+def test_the_tokens_to_generate_are_constants_of_rulers_tasks():
+    usual = {
+        "niah_single_1": 128,
+        "niah_multiquery": 128,
+        "vt": 30,
+        "cwe": 120,
+        "fwe": 50,
+        "qa_2": 32,
+    }
+    for task, tokens in usual.items():
+        assert Dataset(task, 4096, "en", "words").tokens_to_generate == tokens

@@ -163,7 +163,7 @@ def test_any_setting_that_fits(chains, hops, length, letters, seed, language):
 def test_each_chain_of_a_context_is_asked_for(kind, knobs, language):
     tokenizer, queries = make_tokenizer(kind), knobs["num_chains"]
     data = Dataset("vt", 4200, language, tokenizer, num_samples=queries, knobs=knobs,
-                   queries_per_context=queries)  # fmt: skip
+                   queries_per_context=queries, room=48)  # fmt: skip
     for group in contexts(data):
         check_sharing(
             data,

@@ -126,7 +126,8 @@ class Task:
     @property
     def tokens_to_generate(self) -> int:
         """The room in tokens for the answer, and for the reasoning that the task asks for."""
-        return self.family.tokens_to_generate + self.reasoning
+        answer = self.family.tokens_to_generate
+        return (answer if isinstance(answer, int) else answer(self.knobs)) + self.reasoning
 
     @property
     def reasoning(self) -> int:

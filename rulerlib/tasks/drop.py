@@ -428,7 +428,7 @@ FAMILY = Family(
     variants={"drop_1": Knobs(distractors=False), "drop_2": Knobs(), "drop_3": Knobs(passages=2)},
     category=READING,
     scoring=DROP,
-    tokens_to_generate=32,
+    tokens_to_generate=48,
     maker=Reading,
     one_language="its questions come with their passages, in the language of these",
     most_queries=most_queries,

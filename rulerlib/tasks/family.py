@@ -254,7 +254,8 @@ class Family:
     scoring
         How its answers are judged.
     tokens_to_generate
-        Room for the answer in tokens; RULER's number where it is RULER's task.
+        Room for the answer in tokens: RULER's number for RULER's tasks. A function of the knobs
+        for a family whose variants have answers of different lengths.
     maker
         Makes its samples; called with the arguments of `Maker`.
     defaults
@@ -290,7 +291,7 @@ class Family:
     variants: Mapping[str, Any]
     category: str
     scoring: Scoring
-    tokens_to_generate: int
+    tokens_to_generate: int | Callable[[Any], int]
     maker: Callable[..., Maker]
     most_queries: Callable[[Any], tuple[int | None, str]] = lambda knobs: (
         1, "a context has one question",

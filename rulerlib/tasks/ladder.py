@@ -59,6 +59,16 @@ KINDS, STEPS = ("keys", "values", "documents"), ("basic", "easy", "medium", "har
 # question of ours has fewer characters than the third.
 POOL_FACTOR, FEWEST, QUESTION = 2, 64, 2000
 
+# Tokens of an answer that copies questions or sentences; other answers have room for 64.
+ANSWER_TOKENS = {
+    ("keys", "easy"): 128,
+    ("keys", "medium"): 128,
+    ("values", "easy"): 512,
+    ("values", "medium"): 512,
+    ("values", "hard"): 128,
+    ("documents", "medium"): 192,
+}
+
 OPERATIONS = {"plus": operator.add, "minus": operator.sub, "times": operator.mul}
 
 
@@ -455,7 +465,7 @@ FAMILY = Family(
     },
     category=FRONTIER,
     scoring=SOFT,
-    tokens_to_generate=64,
+    tokens_to_generate=lambda knobs: ANSWER_TOKENS.get((knobs.kind, knobs.step), 64),
     maker=lambda knobs, *rest: MAKERS[knobs.kind](knobs, *rest),
     one_language="its questions are asked in the language of the lines and the documents",
     most_queries=lambda knobs: (None, ""),

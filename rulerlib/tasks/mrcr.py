@@ -254,7 +254,7 @@ FAMILY = Family(
         ("match_ratio", "exact"), primary="match_ratio", ruler="match_ratio",
         own={"match_ratio": match_ratio, "exact": em_raw},
     ),
-    tokens_to_generate=128,
+    tokens_to_generate=384,
     maker=Dialogue,
     most_queries=most_queries,
     explain=explain,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import random
 import re
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -42,6 +43,7 @@ DOCUMENT = {
     code: re.compile(rf"{word} (\d{{7}}):\n(.+)\n(.+)")
     for code, word in [("da", "Dokument"), ("en", "Document")]
 }
+OPTION = re.compile(r"([A-D])\. (\d+)")
 TASK = {"da": "\n\nOpgave: ", "en": "\n\nTask: "}
 NTH = {
     "da": ["første", "andet", "tredje", "fjerde", "femte", "sjette", "syvende", "ottende"],
@@ -335,6 +337,19 @@ def test_the_first_option_is_right_in_a_quarter(words):
     data = Dataset("ladder_keys_hard", 1024, "en", words, num_samples=200)
     right = [sum(sample.outputs == [letter] for sample in data) / 200 for letter in "ABCD"]
     assert all(0.15 < share < 0.36 for share in right)
+
+
+@pytest.mark.parametrize("task", ["ladder_keys_medium", "ladder_keys_hard"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_rank_of_the_options_is_right_equally_often(task, language):
+    ranks = Counter()
+    for sample in Dataset(task, 2048, language, "words", num_samples=400):
+        number = re.search(r"\d{7}", sample.input.rpartition(TASK[language])[2])[0]
+        [problem] = [text for key, text in PROBLEM[language].findall(sample.input) if key == number]
+        options = {letter: int(value) for letter, value in OPTION.findall(problem)}
+        assert len({*options.values()}) == 4
+        ranks[sorted(options.values()).index(options[sample.outputs[0]])] += 1
+    assert all(0.19 < ranks[rank] / 400 < 0.31 for rank in range(4)), ranks
 
 
 def test_mistakes_have_names(words):

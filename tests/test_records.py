@@ -170,6 +170,25 @@ def test_the_counts_are_as_skewed_as_they_are_set(words):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("task", ["records_most", "records_user"])
+def test_a_single_message_decides_at_most_a_quarter_of_the_choices(task, language):
+    margins = []
+    for sample in Dataset(task, 2048, language, "lille", num_samples=200):
+        if not sample.outputs[0].isdecimal():
+            _, counts = solve(sample)
+            labels = re.fullmatch(INTRODUCTION[language], sample.input.partition("\n\n")[0])[1]
+            if sample.facts["asked"] == "compare":
+                compared = [sample.facts["label"], sample.facts["other"]]
+            else:
+                compared = AND.split(labels)
+            others = [counts[label] for label in compared if label != sample.outputs[0]]
+            next_one = min(others) if sample.facts["asked"] == "least" else max(others)
+            margins.append(abs(counts[sample.outputs[0]] - next_one))
+    assert len(margins) >= 150
+    assert sum(margin < 2 for margin in margins) <= len(margins) / 4
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_no_sentence_names_a_subject(language):
     table = pack(language)
     names = [label["name"] for label in table["labels"].values()]
@@ -214,6 +233,27 @@ def test_answers_are_judged(said, right, score):
     scores = SCORING.score(said, [right], language="en")
     assert scores["closeness"] == pytest.approx(score)
     assert scores["exact_record"] == (score == 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "right", "error"),
+    [
+        ("90", "100", 0.1),
+        ("110", "100", 0.1),
+        ("9", "10", 0.1),
+        ("100", "100", 0),
+        ("300", "100", 1),
+        ("", "100", 1),
+        ("12 or 13", "12", 1),
+        ("0", "0", 0),
+        ("1", "0", 1),
+        ("sport", "sport", 0),
+        ("food", "sport", 1),
+    ],
+)
+def test_the_relative_error_is_a_share_of_the_right_number(said, right, error):
+    scores = SCORING.score(said, [right], language="en")
+    assert scores["relative_error"] == pytest.approx(error)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.samples import Prediction, read
 from rulerlib.submit import folder as submit
+from rulerlib.tasks import guesses
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("scipy")
@@ -137,9 +138,7 @@ def test_two_small_models_fail_at_the_frontier_as_its_page_and_notebooks_say():
 @pytest.mark.parametrize("task", frontier.GUESSES)
 def test_a_guess_of_the_frontier_is_in_the_form_of_an_answer(task):
     sample = Dataset(task, 1024, "en", "words", num_samples=1)[0]
-    others = {"parts": sample.to_dict()["parts"], "language": "en"}
-    one = Prediction(0, sample.input, sample.outputs, "", others)
-    said = frontier.GUESSES[task][1](one, random.Random(1))
+    said = guesses.GUESSES[task][frontier.GUESSES[task]](sample, random.Random(1))
     assert tasks.TASKS[task].scoring.answer(said, "en") == said
 
 

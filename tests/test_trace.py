@@ -7,6 +7,7 @@ imports nothing from the task.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from types import CodeType
 
 import pytest
@@ -129,6 +130,21 @@ def test_each_of_many_operations_changes_the_list(words):
     data = Dataset("trace_list", 4000, "da", words, num_samples=100, knobs={"num_steps": 100})
     for sample in data:
         check(data, sample)
+
+
+@pytest.mark.parametrize("length", [1024, 4096])
+@pytest.mark.parametrize("language", ["da", "en"])
+def test_the_list_that_is_asked_for_is_not_the_longest_nor_always_the_same(language, length):
+    names = Counter()
+    for sample in Dataset("trace_list", length, language, "lille", num_samples=60):
+        program, query = PROMPT[language].fullmatch(sample.input).groups()
+        name = re.search(r"(?:\w{3}\()?(\w+)", query)[1]
+        lines = Counter(re.findall(r"^\w+", program, re.MULTILINE))
+        assert len(lines) == 7
+        assert any(lines[other] > lines[name] for other in lines)
+        names[name] += 1
+    assert len(names) == 7
+    assert max(names.values()) <= 20
 
 
 @pytest.mark.parametrize("task", TRACES)

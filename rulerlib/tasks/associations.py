@@ -10,12 +10,17 @@ An example of ``associations`` (English, shortened)::
     outputs: ["Saskia"]
 
 After NoLiMa (Modarressi et al. 2025, "NoLiMa: Long-Context Evaluation Beyond Literal Matching",
-arXiv 2502.05167): question and needle have no word in common, so that whoever looks for the words
-of the question finds nothing; what connects them is common knowledge, in one step or, in
+arXiv 2502.05167): question and needle have no word in common, so a search for the words of the
+question finds nothing; what connects them is common knowledge, in one step or, in
 ``associations_2``, in two ("Which person has been to Germany?"). NoLiMa's data may not be used
-for this, so all pairs are our own, in both languages. A pair is left out where its words stand in
-the haystack, so nothing else in the text leads to the question either; NoLiMa's haystack was
-filtered with a model's help. NoLiMa's effective length, by 85 % of the score at short lengths, is
+for this, so all pairs are our own, in every language. A pair is left out if its words occur in
+the haystack, so nothing else in the text leads to the question; NoLiMa's haystack was filtered
+with a model's help.
+
+Every text mentions `OTHERS` other people, `MENTIONS` times per 1,000 tokens, in sentences of the
+same form about things that do not lead to the question. They take turns with the person who is
+asked for, so "any name in the text" is right in one of nine cases at every length. NoLiMa's
+effective length, by 85% of the score at short lengths, is
 `rulerlib.analysis.effective_length.effective_lengths` with ``threshold=85, of_shortest=True``.
 """
 
@@ -30,7 +35,7 @@ from typing import NamedTuple
 
 from rulerlib.errors import whole_number
 from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Needle, depth_of, depths_of
+from rulerlib.haystack import DEPTHS, Draft, Needle, depth_of, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.matches import clean, normalize
 from rulerlib.samples import Prediction
@@ -39,6 +44,9 @@ from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, fresh, knob
 
 SECTION, STEPS = "associations", ("one", "two")
+
+# Other people in every text, and how often people are mentioned per 1,000 tokens.
+OTHERS, MENTIONS = 8, 4
 
 # A question has fewer characters; a word of an answer that begins none of its sentences but the
 # first, which the answer prefix begins.
@@ -54,7 +62,7 @@ class Knobs(Checked):
     num_hops
         Steps of common knowledge from the needle to the question: 1 or 2.
     num_distractors
-        Further persons in the text, of whom something else is known.
+        Further people in the text who can be asked for as well.
     """
 
     num_hops: int = knob(1, whole_number, 1, 2)
@@ -108,16 +116,52 @@ class Persons(Maker):
             pair, name = drawn[at], names[at]
             text = self.language.fill(SECTION, pair.kind, "needle", name=name, thing=pair.thing)
             needles.append(Needle.holding(name, text, depth, pair.thing))
+        needles, turns = self._with_others(needles, turns, drawn, names, rng.getrandbits(64))
         for pair, name in zip(drawn[:queries], names, strict=False):
             query = pair.hops[self.knobs.num_hops - 1]
             question = self.language.fill(
                 SECTION, pair.kind, STEPS[self.knobs.num_hops - 1], query=query
             )
-            order = [turns.index(at) for at in dict.fromkeys([names.index(name), *range(count)])]
+            order = [turns.index(at) for at in [names.index(name), *range(len(needles))]]
+            order = [*dict.fromkeys(order)]
             parts = self.language.question(SECTION, question=question)
             facts = {"kind": pair.kind, "thing": pair.thing, "query": query}
             drafts.append(Draft(*parts, [name], needles, order, asked=1, facts=facts))
         return drafts, partial(self.haystack.draw, rng=rng)
+
+    def _with_others(
+        self,
+        needles: list[Needle],
+        turns: list[int],
+        drawn: list[Pair],
+        names: list[str],
+        seed: int,
+    ) -> tuple[list[Needle], list[int]]:
+        """Add the other people; return all needles by depth, and the number of each.
+
+        The numbers of the people who are asked for come first. A longer text has the mentions of a
+        shorter one and more.
+        """
+        rng = random.Random(seed)
+        people = [*names]
+        for _ in range(OTHERS):
+            people.append(fresh("name", partial(self._name, people, rng)))
+        led_to = {word for pair in drawn for word in pair.hops}
+        things = [
+            pair
+            for pair in pairs(self.language)
+            if led_to.isdisjoint(pair.hops) and not any(word in pair.thing for word in led_to)
+        ]
+        # Of the people who are asked for, something else is said only after all others had a turn.
+        people = people[len(names) :] + names
+        placed = [*zip(needles, turns, strict=True)]
+        for number in range(max(OTHERS, MENTIONS * self.budget.length // 1000)):
+            name, pair = people[number % len(people)], rng.choice(things)
+            text = self.language.fill(SECTION, pair.kind, "needle", name=name, thing=pair.thing)
+            other = Needle.holding(name, text, rng.choice(DEPTHS), pair.thing)
+            placed.append((other, len(names) + number))
+        placed.sort(key=lambda item: item[0].depth)
+        return [needle for needle, _ in placed], [number for _, number in placed]
 
     def _pair(self, drawn: list[Pair], rng: random.Random) -> Pair | None:
         """Return a pair that leads nowhere where another one does; None where a draw is not."""
@@ -174,4 +218,4 @@ FAMILY = Family(
     one_language="question and needle are chosen together, so that they share no word",
     reader=read,
 )
-"""One step of common knowledge, and two; nobody else in the text."""
+"""One step of common knowledge, and two."""

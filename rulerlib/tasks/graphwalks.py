@@ -23,7 +23,9 @@ leads to one. There may be none: then ``Final Answer: []`` is right, and the ref
 
 A question's own nodes are drawn first, step by step, with all edges that leave them on the way;
 then edges that leave other nodes fill the context. So the answer is the same at every length, with
-1 to ``MOST_ANSWERS`` nodes, while the graph grows. An edge costs what its two ends cost, and names
+1 to ``MOST_ANSWERS`` nodes, while the graph grows. Many edges of a walk lead back to nodes that
+were reached before, so that an answer that ignores "but not along fewer edges" has an F1 of about
+0.6. An edge costs what its two ends cost, and names
 are counted once.
 
 The original lists the edges of a node one after the other, gives every node of a graph as many,
@@ -62,14 +64,16 @@ OPERATIONS = {"bfs": 1, "parents": -1}
 EMPTY = "[]"
 """The reference where no node is right: a list of none, which must be said."""
 
-# The nodes that an answer to "bfs" has on average, and has at most; and the parents of a node.
-ANSWERS, MOST_ANSWERS, PARENTS = 6, 16, 2
+# Edges of the first node of a walk, edges of each later node that lead on to new nodes, and edges
+# that lead back to nodes reached before, all on average; and the parents of a node.
+FIRST, ON, BACK, PARENTS = 4, 1, 1.5, 2
 
-# The most edges of a walk, at depth 1 and for each further step.
-FIRST_EDGES, MORE_EDGES = 16, 4
+# The nodes that an answer has at most, and the edges of a walk at depth 1 and per further step.
+MOST_ANSWERS, FIRST_EDGES, MORE_EDGES = 16, 16, 10
 
-# The share of edges on a walk that lead to a node which has been reached before.
-BACK = 1 / 8
+# The depths that are asked for at random, and the share of empty lists of parents that are kept, so
+# that an empty list is right in about 2% of the questions.
+DEPTHS, EMPTY_KEPT = (2, 3, 4), 1 / 8
 
 # The most questions about one graph, and the most nodes that each brings with it.
 MOST_QUERIES, MOST_NODES = 100, 64
@@ -98,8 +102,8 @@ class Knobs(Checked):
         ``"bfs"``: the nodes at exactly ``depth`` are asked for; ``"parents"``: those from which an
         edge leads to the node.
     depth
-        Steps of the walk. The deeper it is, the fewer edges leave a node, so that answers are
-        equally long; ``"parents"`` has none.
+        Steps of the walk. If None, each question asks for 2, 3 or 4 at random. ``"parents"`` has
+        none.
     name_length
         Hexadecimal digits of a node's name; the original has 10.
     reasoning
@@ -107,19 +111,14 @@ class Knobs(Checked):
     """
 
     operation: str = knob("bfs", one_of, OPERATIONS)
-    depth: int = knob(3, whole_number, 1, 10)
+    depth: int | None = knob(None, whole_number, 1, 10)
     name_length: int = knob(6, whole_number, 6, 40)
     reasoning: bool = knob(False, flag)
 
     @property
-    def steps(self) -> int:
-        """The steps of a walk; to the parents, against the edges, it is one."""
-        return self.depth if self.operation == "bfs" else 1
-
-    @property
     def mean(self) -> float:
         """The edges that leave a node of the graph, on average."""
-        return ANSWERS ** (1 / self.depth) if self.operation == "bfs" else PARENTS
+        return ON + BACK if self.operation == "bfs" else PARENTS
 
 
 class Edges:
@@ -158,12 +157,12 @@ def _edges(seed: str, digits: int, tokenizer: Tokenizer, count: int) -> Edges:
     return Edges([*names], tokenizer)
 
 
-@lru_cache(16)
-def _weights(thousandths: int) -> list[int]:
-    """Return how often a node has a number of edges or fewer: Poisson's law, in whole numbers."""
-    mean = thousandths / 1000
-    shares = (mean**count * math.exp(-mean) / math.factorial(count) for count in range(20))
-    return [*itertools.accumulate(round(2**32 * share) for share in shares)]
+def _poisson(mean: float, rng: random.Random) -> int:
+    """Return a number drawn from Poisson's distribution, by Knuth's method."""
+    count, product = 0, rng.random()
+    while product > math.exp(-mean):
+        count, product = count + 1, product * rng.random()
+    return count
 
 
 def layers(children: Mapping[str, Iterable[str]], start: str, depth: int) -> list[list[str]]:
@@ -224,26 +223,32 @@ class EdgeList(Maker):
     def _walk(
         self, before: dict[str, list[str]], size: int, names: Sequence[str], rng: random.Random
     ) -> Walk | None:
-        """Return one more walk through a graph; None where its way or its answer is too long."""
-        steps, weights = self.knobs.steps, _weights(round(1000 * self.knobs.mean))
-        children, start, size = dict(before), names[size], size + 1
-        for depth in range(steps):
-            for node in layers(children, start, depth)[-1]:
-                if node not in children:
-                    ends = set[int]()
-                    for _ in range(rng.choices(range(len(weights)), cum_weights=weights)[0]):
-                        end = rng.randrange(size) if rng.random() < BACK else size
-                        # No edge leads from a node to itself.
-                        ends.add(size if names[end] == node else end)
-                        size += max(ends) == size
-                    children[node] = [names[end] for end in sorted(ends)]
-                    if size > len(names) - len(weights):
-                        return None
-        *way, answers = walked = layers(children, start, steps)
-        edges = sum(len(children[node]) for node in itertools.chain(*way))
-        fewest = 1 if self.knobs.operation == "bfs" else 0
-        long = len(answers) > MOST_ANSWERS or edges > FIRST_EDGES + MORE_EDGES * (steps - 1)
-        return None if long or len(answers) < fewest else (children, size, walked)
+        """Return one more walk through a graph; None if its way or its answer is too long."""
+        bfs = self.knobs.operation == "bfs"
+        steps = (self.knobs.depth or rng.choice(DEPTHS)) if bfs else 1
+        children, walked, size = dict(before), [[names[size]]], size + 1
+        edges = 0
+        for step in range(steps):
+            reached = list(itertools.chain(*walked))
+            layer = list[str]()
+            for node in walked[-1]:
+                count = _poisson(PARENTS if not bfs else FIRST if step == 0 else ON, rng)
+                if size + count > len(names):
+                    return None
+                new = names[size : size + count]
+                size += count
+                back = rng.choices(reached, k=_poisson(BACK, rng)) if bfs else []
+                # No edge leads from a node to itself.
+                children[node] = [*new, *(end for end in dict.fromkeys(back) if end != node)]
+                edges += len(children[node])
+                layer += new
+            walked.append(layer)
+        answers = walked[-1]
+        if len(answers) > MOST_ANSWERS or edges > FIRST_EDGES + MORE_EDGES * (steps - 1):
+            return None
+        if not answers and (bfs or rng.random() >= EMPTY_KEPT):
+            return None
+        return children, size, walked
 
     def _ask(
         self, walked: list[list[str]], children: dict[str, list[str]],
@@ -252,7 +257,7 @@ class EdgeList(Maker):
         """Return the draft of one question."""
         knobs, path = self.knobs, ("graphwalks", self.knobs.operation)
         (query,), *_, nodes = walked
-        head, tail, prefix = self.language.question(*path, query=query, depth=knobs.depth)
+        head, tail, prefix = self.language.question(*path, query=query, depth=len(walked) - 1)
         form = "reasoning" if knobs.reasoning else "only"
         tail += "\n" + self.language.text("graphwalks", form)
         draft = Draft(head, tail, "" if knobs.reasoning else prefix, nodes or [EMPTY], needles)
@@ -395,4 +400,4 @@ FAMILY = Family(
     reasoning=lambda knobs: REASONING if knobs.reasoning else 0,
     reader=read,
 )
-"""Our rows: three steps, and the parents of a node."""
+"""Two, three or four steps, and the parents of a node."""

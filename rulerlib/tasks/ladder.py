@@ -112,10 +112,16 @@ def problem(language: Language, rng: random.Random) -> str:
     section = language.section("ladder")
     name = rng.choice([*section["problems"]])
     sign = name.partition("_")[0]
-    a, b = sorted(rng.sample(range(3, 13) if sign == "times" else range(11, 90), 2), reverse=True)
-    right = OPERATIONS[sign](a, b)
-    near = [*range(max(1, right - 12), right), *range(right + 1, right + 13)]
-    options = rng.sample([right, *rng.sample(near, 3)], 4)
+    right = 0
+    # The right option may be the largest, so three smaller ones must be possible.
+    while right < 4:
+        numbers = rng.sample(range(3, 13) if sign == "times" else range(11, 90), 2)
+        a, b = sorted(numbers, reverse=True)
+        right = OPERATIONS[sign](a, b)
+    smaller = rng.randrange(4)
+    options = rng.sample(range(max(1, right - 12), right), smaller)
+    options += [right, *rng.sample(range(right + 1, right + 13), 3 - smaller)]
+    rng.shuffle(options)
     who, things = rng.choice(section["names"]), rng.choice(section["things"])
     text = filled(section["problems"][name], name=who, things=things, a=a, b=b)
     return "{} A. {} B. {} C. {} D. {}.".format(text, *options)

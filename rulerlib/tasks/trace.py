@@ -66,8 +66,12 @@ LARGEST, LARGEST_ITEM, LOW, HIGH = 99, 50, 10, 40
 # The items that a list has: enough that every operation is possible, and few enough to follow.
 FEWEST, MOST = 4, 9
 
-# Other lists, the operations after which all begin anew, and the share that undo each other.
-OTHERS, OPERATIONS, UNDONE = 6, 4096, 0.25
+# Other lists, the units after which all begin anew, and how often each list has its turn: the list
+# that is asked for is never the first, which has the most lines.
+OTHERS, OPERATIONS, TURNS = 6, 4096, (14, 3, 3, 2, 2, 1, 1)
+
+# The share of the turns of other lists in which two operations undo each other.
+UNDONE = 1 / 8
 
 # How many functions call one another, and no others, and what share of them calls one; how many
 # times those of one prompt there are, and how many at least.
@@ -270,31 +274,51 @@ def _written(name: str, items: list[int]) -> str:
 class Operations(Haystack):
     """Operations on other lists, in an order in which all are possible, and pairs that undo.
 
-    ``queried`` is the name of the list that is asked for, and ``states`` are for each unit the
-    lines that make the other lists as they are before it.
+    Of the list that is asked for, there are only pairs of operations that undo each other.
+
+    Attributes
+    ----------
+    queried
+        The name of the list that is asked for, one of `OTHERS` + 1 that all programs of a seed
+        have.
+    states
+        For each unit, the lines that make the other lists as they are before it.
     """
 
-    def __init__(self, seed: str, tokenizer: Tokenizer) -> None:
-        rng = random.Random(f"{seed} lists")
-        self.queried, *others = _kept(OTHERS + 1, rng)
-        lists = {name: _items(rng) for name in others}
+    def __init__(self, seed: str, place: int, tokenizer: Tokenizer) -> None:
+        names = _kept(OTHERS + 1, random.Random(f"{seed} lists"))
+        rng = random.Random(f"{seed} lists {place}")
+        self.queried = names.pop(place)
+        rng.shuffle(names)
+        # Its rank among the lists by the number of lines, from the second on.
+        rank = rng.randrange(1, OTHERS + 1)
+        turns = list(TURNS)
+        turn_of_queried = turns.pop(rank)
+        lists = {name: _items(rng) for name in names}
         lines = {name: _written(name, items) for name, items in lists.items()}
-        first, self.states, units = dict(lines), list[list[str]](), list[str]()
-        for _ in range(OPERATIONS):
+        # A pair has two lines, so the list that has only pairs has its turn half as often.
+        order = [self.queried] * turn_of_queried
+        for name, count in zip(names, turns, strict=True):
+            order += [name] * 2 * count
+        begun = dict(lines)
+        self.states, units = list[list[str]](), list[str]()
+        for number in range(OPERATIONS):
             self.states.append([*lines.values()])
-            if rng.random() < UNDONE:
-                units.append(_undone(self.queried, rng))
+            # Shuffling a whole round of turns keeps the shares in short programs as well.
+            if number % len(order) == 0:
+                rng.shuffle(order)
+            name = order[number % len(order)]
+            if name == self.queried or rng.random() < UNDONE:
+                units.append(_undone(name, rng))
             else:
-                name = rng.choice(others)
                 units.append(_operation(name, lists[name], rng))
                 lines[name] = _written(name, lists[name])
-        # As they began, so that the first unit may come after the last.
-        for name, lines[name] in first.items():
-            units.append(lines[name])
+        # Restore the initial values so that the sequence can wrap around.
+        units += begun.values()
         super().__init__(units, "\n", tokenizer)
 
 
-_operations = lru_cache(4)(Operations)
+_operations = lru_cache(4 * (OTHERS + 1))(Operations)
 
 
 class Programs(Maker):
@@ -308,12 +332,14 @@ class Programs(Maker):
         """Functions or operations that change nothing, counted once."""
         if self.knobs.program == "functions":
             return _functions(self._seed, self.budget.length, self.budget.tokenizer)
-        return _operations(self._seed, self.budget.tokenizer)
+        return _operations(self._seed, 0, self.budget.tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return drafts about one program, and a function that fills it up."""
-        if isinstance(self.haystack, Operations):
-            return self._list(self.haystack, rng, queries)
+        if self.knobs.program == "list":
+            place = rng.randrange(OTHERS + 1)
+            haystack = _operations(self._seed, place, self.budget.tokenizer)
+            return self._list(haystack, rng, queries)
         count = self.knobs.num_steps
         start = BLOCK * rng.randrange(LEAST // BLOCK)
         names = _kept(count * queries, rng)
@@ -336,13 +362,17 @@ class Programs(Maker):
     ) -> tuple[list[Draft], Take]:
         """Return drafts about the list at the end, and a function that fills up."""
         name, count, start = haystack.queried, self.knobs.num_steps, rng.randrange(OPERATIONS)
-        items = _items(rng)
-        lines, states = [_written(name, items)], [[*items]]
-        for _ in range(count):
-            lines.append(_operation(name, items, rng))
-            states.append([*items])
         views = rng.sample(VIEWS, len(VIEWS))[:queries]
         expressions = [view.format(name=name, place=rng.randrange(FEWEST)) for view in views]
+        ways: list[list[int]] = []
+        # The operations must change what is asked for, or the first line would be enough.
+        while not ways or any(way[0] == way[-1] for way in ways):
+            items = _items(rng)
+            lines, states = [_written(name, items)], [[*items]]
+            for _ in range(count):
+                lines.append(_operation(name, items, rng))
+                states.append([*items])
+            ways = [[view(state, expression) for state in states] for expression in expressions]
         # The first lines make all lists; the one that is asked for may be any of them.
         texts = [*haystack.states[start], *lines[1:]]
         texts.insert(place := rng.randint(0, OTHERS), lines[0])
@@ -350,7 +380,6 @@ class Programs(Maker):
         needles = [Needle(text, depth, key=text[: len(name)]) for text, depth in places]
         others = (at for at in range(OTHERS + 1) if at != place)
         order = [place, *range(OTHERS + 1, len(texts)), *others]
-        ways = ([_view(state, expression) for state in states] for expression in expressions)
         drafts = map(partial(self._ask, needles=needles, order=order), expressions, ways)
         return [*drafts], partial(haystack.take, start=start)
 
@@ -362,7 +391,7 @@ class Programs(Maker):
         return Draft(*question, [str(way[-1])], needles, order, needed, facts=facts)
 
 
-def _view(items: list[int], expression: str) -> int:
+def view(items: list[int], expression: str) -> int:
     """Return the value of an expression of ``VIEWS``."""
     place = re.search(r"\[(\d+)\]", expression)
     views: dict[str, Callable[[list[int]], int]] = {"len": len, "sum": sum, "max": max}
@@ -380,7 +409,7 @@ def read(prompt: str, language: Language) -> str | None:
             for line in re.findall(rf"^{name}\W.*$", context, re.MULTILINE):
                 with contextlib.suppress(ValueError, IndexError):
                     apply(items, line)
-            return str(_view(items, query))
+            return str(view(items, query))
         name, x = query.rstrip(")").split("(")
         return str(_returned(context, name, int(x)))
     return ""

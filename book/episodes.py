@@ -37,7 +37,7 @@ class EpisodeExample(Generated):
     def lines(self) -> Iterator[str]:
         index, profile = self.options.get("index", 0), self.options.get("profile", "easy")
         (suite,) = self.arguments
-        sections = ["encyclopedia", "dialogue"] if suite == "dialogue" else ["encyclopedia"]
+        sections = ["names", "dialogue"] if suite == "dialogue" else ["names"]
         yield "`````````{tab-set}"
         for code in languages.available(*sections):
             recipe = Recipe(suite, index + 1, language=code, profile=profile)

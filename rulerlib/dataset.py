@@ -141,30 +141,33 @@ class Dataset:
         self._check_length()
         self._probed.clear()
         if self.repeats:
+            repeated = f"texts, so that on average a sentence stands there {self.repeats:g} times"
+            longer = "-p texts sets longer texts"
+            if self.maker.repeats:
+                repeated = f"documents, each of them {self.repeats:g} times on average"
+                longer = "-p source sets a file with more documents"
             _warn(
                 f"{self.task} at {self.length:,} tokens ({self._language.code}): the haystack"
-                f" repeats its texts, so that on average a sentence stands there {self.repeats:g}"
-                " times (-p texts sets longer texts)."
+                f" repeats its {repeated} ({longer})."
             )
 
     @cached_property
     def repeats(self) -> float | None:
-        """How often the average sentence of the texts stands in a haystack of prose.
+        """How often a haystack repeats the average sentence of its texts, or its documents.
 
-        The sentences in the context of the first sample, needles left out, divided by those of the
-        texts, to one decimal. A sentence that the texts themselves say twice counts as two. None
-        where no sentence is repeated, or the haystack is not made of prose.
+        The sentences or documents in the context of the first sample, needles left out, divided by
+        those that there are, to one decimal. A sentence that the texts themselves say twice counts
+        as two. None if nothing is repeated, or the haystack is neither prose nor documents.
         """
         haystack = self.maker.haystack
-        if not (self.row.reads_texts and isinstance(haystack, Haystack)) or (
-            self.length <= haystack.total
-        ):
+        prose = self.row.reads_texts and isinstance(haystack, Haystack)
+        if not (prose or self.maker.repeats) or self.length <= haystack.total:
             return None
         # Sums are as good as the whole prompt here, and a thousand times as fast.
         whole = not haystack.additive and self.whole
         context = self._context(self.maker, whole, 0).context
-        sentences = len(context.pieces) - len(context.slots)
-        times = round(sentences / len(haystack.units), 1)
+        pieces = len(context.pieces) - len(context.slots)
+        times = round(pieces / len(haystack.units), 1)
         return times if times > 1 else None
 
     def _other_language(self) -> languages.Language | None:

@@ -50,21 +50,6 @@ class ParameterError(RulerError, ValueError):
         )
 
 
-class TooFewDocumentsError(ParameterError):
-    """A source of questions has too few documents to fill a length.
-
-    Attributes
-    ----------
-    longest
-        The longest length that it fills, in tokens.
-    """
-
-    def __init__(self, length: int, longest: int, source: str, num_documents: int) -> None:
-        self.longest = longest
-        allowed_values = f"at most {longest}: {source} has no more than {num_documents} documents"
-        super().__init__("length", length, allowed_values)
-
-
 class DataError(RulerError, ValueError):
     """A file does not hold what it should; the message names file and line."""
 

@@ -42,8 +42,8 @@ _OPTIONS = [item.name for item in fields(Dataset)][4:]
 _FORMAT = [item.name for item in fields(PromptFormat)]
 _ROOM = "tokens_to_generate"
 
-# What the questions' metadata say that the seed decides: a chronicle is drawn from it, too.
-_SECRET = ("seed", _ROOM, "source")
+# What the questions' metadata say that the seed decides.
+_SECRET = ("seed", _ROOM)
 
 
 def datasets(

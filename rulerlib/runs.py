@@ -20,7 +20,7 @@ from typing import Any, Self
 from rulerlib import checkpoints, files, models, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError, TooFewDocumentsError, require
+from rulerlib.errors import ParameterError, require
 from rulerlib.fields import notebook_parameters
 from rulerlib.parameters import Parameters, named
 from rulerlib.progress import Progress, costs
@@ -93,8 +93,7 @@ class Run(Parameters):
         """Return a run without the tasks and rows of a study that its source cannot answer.
 
         The defaults of a notebook are made for the built-in documents. What a file cannot answer
-        is left out, and the ``notes`` say so. If a file has too few documents for a length, the
-        length becomes the longest that they fill.
+        is left out, and the ``notes`` say so.
 
         Raises
         ------
@@ -105,59 +104,31 @@ class Run(Parameters):
         built_in = {name: knobs[name] for name in knobs if name not in ("source", "train")}
         plain = cls(**{**parameters, "knobs": built_in})
         plain = replace(plain, loaded=plain.loaded_engine)
-        length = plain.length
         names, notes, errors = list[str](), list[str](), list[ParameterError]()
         for name in plain.tasks:
             try:
-                filled = plain._filled(plain.cell(name, plain.length, knobs))
+                _ = plain.dataset(plain.cell(name, plain.length, knobs))[0]
             except ParameterError as error:
                 errors.append(error)
                 notes.append(f"Left out: {name} ({str(error).rstrip('.')}).")
             else:
-                length = min(length, filled)
                 names.append(name)
         if not names:
             raise errors[0]
-        if length < plain.length:
-            notes.append(
-                f"The longest length is {length}, not {plain.length}: {knobs['source']} has too few"
-                " documents to fill more."
-            )
-        run = replace(plain, tasks=names, knobs=knobs, length=length, study=None)
-        sizes = plain.study_lengths
-        study, longest = run._answerable_rows(plain.settings_of_study, sizes[-1], notes)
-        if longest < sizes[-1]:
-            # Some rows fit the first length only.
-            study, _ = run._answerable_rows(study, longest, notes)
-            sizes = tuple(sorted({min(size, longest) for size in sizes}))
-            notes.append(f"The longest length of the study is {longest}, for the same reason.")
-        return replace(run, study=study, study_length=sizes, notes=notes)
-
-    def _answerable_rows(
-        self, settings: Sequence[Mapping[str, Any]], length: int, notes: list[str]
-    ) -> tuple[list[Mapping[str, Any]], int]:
-        """Return the rows of a study that the source can answer, and the length that they fill."""
-        kept, longest = list[Mapping[str, Any]](), length
-        for setting in settings:
+        run = replace(plain, tasks=names, knobs=knobs, study=None)
+        study = list[Mapping[str, Any]]()
+        for setting in plain.settings_of_study:
             try:
-                run = replace(self, study=[setting])
-                ((task, knobs),) = run.rows
-                filled = run._filled(replace(run.cell(task, length, knobs), queries_per_context=1))
+                row = replace(run, study=[setting])
+                ((task, row_knobs),) = row.rows
+                cell = row.cell(task, plain.study_lengths[-1], row_knobs)
+                _ = row.dataset(replace(cell, queries_per_context=1))[0]
             except ParameterError as error:
-                row = named(setting)["setting"]
-                notes.append(f"Left out of the study: {row} ({str(error).rstrip('.')}).")
+                name = named(setting)["setting"]
+                notes.append(f"Left out of the study: {name} ({str(error).rstrip('.')}).")
             else:
-                longest = min(longest, filled)
-                kept.append(setting)
-        return kept, longest
-
-    def _filled(self, cell: Cell) -> int:
-        """Return the length of a cell, or the longest that its source fills if that is less."""
-        try:
-            _ = self.dataset(cell)[0]
-        except TooFewDocumentsError as error:
-            return error.longest
-        return cell.length
+                study.append(setting)
+        return replace(run, study=study, notes=notes)
 
     @classmethod
     def notebook_names(cls) -> set[str]:

@@ -22,7 +22,7 @@ class Solver:
 
     def __init__(self, code: str) -> None:
         self.pack = pack = wording(code, "dialogue")
-        self.months = wording(code, "encyclopedia")["format"]["months"]
+        self.months = wording(code, "names")["format"]["months"]
         self.table: dict[str, tuple] = {}
         self.around: list[tuple] = []
         for name, told in pack["relations"].items():

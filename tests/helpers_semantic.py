@@ -39,7 +39,7 @@ class Reader:
 
     def __init__(self, code: str) -> None:
         self.pack = wording(code)
-        self.months = wording(code, "encyclopedia")["format"]["months"]
+        self.months = wording(code, "names")["format"]["months"]
         relations, notes = self.pack["relations"], self.pack["notes"]
         self.says = [(name, say) for name, each in relations.items() for say in each["say"]]
         told = (re.sub(r"\?P<\w+>", "", self.pattern(say)) for _, say in self.says)

@@ -181,8 +181,6 @@ def test_a_run_in_a_language_from_outside(tmp_path):
 @pytest.mark.parametrize(
     ("task", "words"),
     [
-        ("qa_1", r"encyclopedia\.toml is missing, which questions about .*\(qa"),
-        ("drop_1", r"encyclopedia\.toml is missing, which .*drop"),
         ("cwe", r"language\.toml: \[common_words\.template\] is missing, which lists of words"),
         ("passkey", r"classics\.toml: .* is missing, which needle tests from before RULER"),
         ("semantic", r" is missing, which "),

@@ -7,6 +7,7 @@ itself: ``try_damage(1234, workplace)``.
 from __future__ import annotations
 
 import functools
+import gzip
 import json
 import os
 import random
@@ -30,12 +31,11 @@ import yaml
 from conftest import ROOT, tries
 from rulerlib import analysis, checkpoints, languages, show, sources, tokens
 from rulerlib.dataset import Dataset
+from rulerlib.languages.names import Names
 from rulerlib.predict import predict
 from rulerlib.prompts import PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Sample, read
-from rulerlib.sources.encyclopedia import World
-from rulerlib.sources.regions import read_wording
 from rulerlib.store import answers, questions
 from rulerlib.texts import read_texts
 
@@ -98,6 +98,7 @@ def make_workplace(folder: Path) -> None:
         for name, number in elements.items()
     ]  # fmt: skip
     (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (folder / "rows.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
     hops = {"question": "Who?", "answer": "Ada", "supporting_facts": [["T", 0], ["U", 0]],
             "context": [["T", ["Ada was born."]], ["U", ["She."]], ["V", ["No."]]]}  # fmt: skip
     (folder / "hotpot.json").write_text(json.dumps([hops, hops]))
@@ -184,18 +185,16 @@ def tokenize(path: Path) -> None:
 
 def speak(path: Path) -> None:
     """Every family in a language whose pack is damaged."""
-    read_wording.cache_clear()
     pack = languages.read_pack(path.parent)
     knobs = {"cwe": {"words": "text"}}
-    for task in ("niah_multiquery", "vt", "cwe", "fwe", "qa_2", "qa_1"):
+    for task in ("niah_multiquery", "vt", "cwe", "fwe", "semantic"):
         _ = Dataset(task, 1500, pack, "words", num_samples=1, knobs=knobs.get(task, {}))[0]
 
 
-def imagine(path: Path) -> None:
-    read_wording.cache_clear()
-    world = World(languages.read_pack(path.parent), seed=1, num_documents=200)
-    for index in range(40):
-        _ = world.question(index), world.entry(5 * index).text
+def name(path: Path) -> None:
+    names = Names(languages.read_pack(path.parent), seed=1)
+    for number in range(40):
+        _ = names.word("town", number), names.months
 
 
 def search(path: Path) -> None:
@@ -238,8 +237,9 @@ READERS: list[tuple[str, Callable[[Path], None]]] = [
     ("theirs/m/synthetic/600/pred/vt.jsonl", lambda path: look(path.parents[4])),
     ("model/tokenizer.json", tokenize), ("model/tokenizer_config.json", tokenize),
     ("model/config.json", tokenize), ("model/chat_template.jinja", tokenize),
-    ("xx/language.toml", speak), ("xx/encyclopedia.toml", imagine), ("xx/nouns.txt", speak),
-    ("squad.json", search), ("rows.jsonl", search), ("hotpot.json", search),
+    ("xx/language.toml", speak), ("xx/names.toml", name), ("xx/nouns.txt", speak),
+    ("squad.json", search), ("rows.json.gz", search), ("rows.jsonl", search),
+    ("hotpot.json", search),
     ("params.yaml", set_up), ("own.txt", borrow), ("own.json", borrow), ("own.jsonl", borrow),
 ]  # fmt: skip
 """Each kind of file, and what is done with it."""

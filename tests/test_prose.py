@@ -92,8 +92,8 @@ def test_a_pack_is_told_what_works_and_what_it_lacks(capsys, monkeypatch):
     assert {"niah_single_1", "vt", "fwe"} <= {*works[2].split(", ")}
     assert int(works[1]) == len(works[2].split(", "))
     assert "Lacks (cwe): " in said
-    assert "translate that of rulerlib/languages/en/encyclopedia.toml" in said
-    assert ": encyclopedia.toml is missing" in said
+    assert ": squad.json.gz is missing" in said
+    assert "set 'source' to a file in this format" in said
     pack = languages.read_pack(OUTSIDE)
     rows = [line.split(None, 3) for line in said.splitlines() if re.match(r" *[\d,]+  ", line)]
     assert [row[0] for row in rows] == [f"{length:,}" for length in packs.LENGTHS]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 import pytest
@@ -15,8 +16,9 @@ from helpers_sharing import check_sharing, contexts
 from helpers_tasks import planned
 
 from conftest import shared
+from rulerlib import dataset as dataset_module
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError, RunMismatchError
+from rulerlib.errors import DataError, ParameterError, RunMismatchError
 from rulerlib.samples import Sample
 from rulerlib.store.questions import write
 
@@ -89,7 +91,7 @@ def read(prompt: str, language: str) -> Reading:
 
 
 def check(sample: Sample, language: str, tokenizer) -> Reading:
-    """All that must hold for any sample from the fictional encyclopedia."""
+    """All that must hold for any sample from the built-in files."""
     reading = read(sample.input, language)
     assert sample.answer_prefix == PREFIX[language]
     assert len(sample.depths) == len(sample.token_positions)
@@ -102,9 +104,9 @@ def check(sample: Sample, language: str, tokenizer) -> Reading:
     assert not any(answer in reading.question for answer in sample.outputs)
     at = tokenizer.spans([sample.input])[0][sample.token_position_answer]
     assert at[0] <= sample.input.index(sample.outputs[0], targets[0].start) < at[1]
-    # The question names the document to begin with; from there the way leads to the answer.
-    assert targets[-1].title in reading.question
     if len(targets) == 2:
+        # The question names the document to begin with; from there the way leads to the answer.
+        assert targets[-1].title in reading.question
         answering, first = targets
         assert answering is not first
         assert first.holds(answering.title)
@@ -259,23 +261,62 @@ def written(folder, content) -> str:
 
 @pytest.mark.parametrize("kind", ["words", "nasty"])
 @pytest.mark.filterwarnings("ignore:The tokenizer")
-def test_a_source_that_is_too_small_names_the_longest_length(kind, request, tmp_path):
+def test_too_few_documents_are_repeated_with_a_warning(kind, request, tmp_path):
+    dataset_module._warn.cache_clear()
     tokenizer = request.getfixturevalue(kind)
     knobs = {"source": written(tmp_path, articles(4))}
-    with pytest.raises(ParameterError, match="no more than 20 documents") as caught:
-        Dataset("qa_1", 6000, "en", tokenizer, knobs=knobs)[0]
-    longest = int(re.search(r"at most (\d+)", str(caught.value))[1])
-    for sample in Dataset("qa_1", longest, "en", tokenizer, num_samples=20, knobs=knobs):
-        assert len(read(sample.input, "en").documents) >= 18
-        assert sample.length_w_model_temp <= longest
-    # Fewer documents than that fit any length.
+    with pytest.warns(
+        UserWarning, match=r"repeats its documents, each of them [\d.]+ times"
+    ) as said:
+        data = Dataset("qa_1", 6000, "en", tokenizer, num_samples=3, knobs=knobs)
+    factor = float(re.search(r"each of them ([\d.]+) times", str(said[0].message))[1])
+    for sample in data:
+        texts = [text for _, text in numbered(sample.input)]
+        (target,) = {text for text in texts if texts.count(text) == 1}
+        assert target.endswith(f"{sample.outputs[0]}.")
+        others = Counter(text for text in texts if text != target)
+        assert len(others) == 19
+        # One comes again only when all have come.
+        assert max(others.values()) - min(others.values()) <= 1
+        assert len(texts) / 20 == pytest.approx(factor, rel=0.1)
+        assert sample.length_w_model_temp <= 6000
+        assert sample.length_w_model_temp > 5800
+    # As many as there are are not repeated.
     knobs["num_documents"] = 20
-    assert len(
-        read(Dataset("qa_1", 6000, "en", tokenizer, 1, knobs=knobs)[0].input, "en").documents
-    )
+    few = Dataset("qa_1", 6000, "en", tokenizer, 1, knobs=knobs)
+    assert few.repeats is None
+    assert len(read(few[0].input, "en").documents) == 20
     knobs["num_documents"] = 21
     with pytest.raises(ParameterError, match="num_documents is 21, but must be at most 20"):
         Dataset("qa_1", 6000, "en", tokenizer, knobs=knobs)[0]
+
+
+def numbered(prompt: str) -> list[tuple[str, str]]:
+    """The labels and texts of the documents in a prompt, which may repeat."""
+    context = prompt[: prompt.rindex("\n\n" + INSTRUCTION["en"])]
+    pieces = LABEL["en"].split(context.partition(OPENING["en"])[2])
+    return [(label, text.strip()) for label, text in zip(pieces[1::2], pieces[2::2], strict=True)]
+
+
+@pytest.mark.parametrize("task", [*TASKS, "drop_2", "drop_3", "ladder_documents_hard"])
+def test_no_document_is_repeated_up_to_262144_tokens(task, words):
+    """Words are the fewest tokens that any tokenizer makes of a text."""
+    for language in ("da", "en", "sv", "nb"):
+        assert Dataset(task, 262_144, language, words, 1).repeats is None
+
+
+def test_a_source_with_nothing_but_its_answers(words, tmp_path):
+    knobs = {"source": written(tmp_path, articles(1, 1))}
+    with pytest.raises(ParameterError, match=r"source is .*, but must be a source that has more"):
+        Dataset("qa_1", 600, "en", words, knobs=knobs)[0]
+
+
+@pytest.mark.parametrize(("task", "file"), [("qa_1", "squad"), ("drop_1", "drop")])
+@pytest.mark.parametrize("language", ["de", "nl"])
+def test_a_language_without_documents_is_refused_in_one_line(task, file, language, words, tmp_path):
+    with pytest.raises(DataError, match=rf"{language}/{file}\.json\.gz is missing, which") as said:
+        Dataset(task, 3000, language, words)
+    assert "\n" not in str(said.value)
 
 
 def test_distractors_come_from_the_same_article_first(words, tmp_path):

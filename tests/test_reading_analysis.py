@@ -18,7 +18,7 @@ from rulerlib.errors import ParameterError
 from rulerlib.parts import Part, Parts
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.sources.chronicle_questions import OPERATIONS
+from rulerlib.tasks.drop import OPERATIONS
 from rulerlib.tasks.mistakes import operands_told
 
 pd = pytest.importorskip("pandas")
@@ -128,7 +128,7 @@ def test_operands_in_words_and_dates_count():
 
 
 def test_the_most_frequent_answer_is_counted_by_someone_else(tmp_path):
-    """Of a file with a training side of its own, and of the chronicle."""
+    """Of a file with a training side of its own."""
     golds = ["9", "7", "7", "8", "8", "7", "6", "8"]
     for side, numbers in (("dev", ["1", "2"]), ("train", golds)):
         passages = {

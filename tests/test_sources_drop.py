@@ -140,7 +140,7 @@ DAMAGES = [
 OTHERS = [
     (lines([rows(RELEASED)[0], {"passage": "x", "question": "y"}]), "line 2: .*'answer' is"),
     ([{**rows(RELEASED)[0], "validated_answers": {"number": []}}], "'date' is missing"),
-    ({**RELEASED, "x": "no passage"}, "passage 3: .*no JSON object but str"),
+    ({**RELEASED, "x": "no passage"}, "passage 3: .*its fields are 'x'"),
     (lines([{**RELEASED, "x": [1]}]) + "\n" + lines([RELEASED]), "a passage is no object"),
     ([{"passage": "x", "question": "y", "answers_spans": {"spans": ["a"]}}], "'answer' is miss"),
     ({"passages": []}, "its fields are 'passages'"),

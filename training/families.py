@@ -26,9 +26,8 @@ import string
 from collections.abc import Sequence
 
 from rulerlib.languages import Language
-from rulerlib.sources.encyclopedia import World
-from rulerlib.sources.regions import FACTS, REGION
 from rulerlib.tasks.frequent_words import NOISE, counts_of, weights_of
+from tools.documents.encyclopedia import REGION, Entry, World
 from training import prose
 from training.examples import Example, Maker
 from training.material import Material
@@ -314,7 +313,7 @@ class Families(Maker):
     def _world(self, rng: random.Random, code: str) -> World:
         seed = rng.choice(WORLD_SEEDS)
         if (code, seed) not in self._worlds:
-            self._worlds[code, seed] = World(code, seed, WORLD_ENTRIES)
+            self._worlds[code, seed] = World(code, seed, WORLD_ENTRIES // REGION)
         return self._worlds[code, seed]
 
     def questions(
@@ -333,13 +332,12 @@ class Families(Maker):
         room = int((length - len(example.tokens)) * (1 - share))
 
         # Documents of one region know each other: those of two hops come together.
-        members = list(range(region, region + REGION))
+        members = world.entries[region : region + REGION]
         rng.shuffle(members)
         texts: list[str] = []
-        facts: dict[int, list[str]] = {}
+        facts: dict[str, tuple[Entry, list[str]]] = {}
         used = 0
-        for index in members:
-            entry = world.entry(index)
+        for entry in members:
             numbers = list(range(1, len(entry.sentences)))
             if not whole:
                 rng.shuffle(numbers)
@@ -356,7 +354,8 @@ class Families(Maker):
                 break
             used += cost
             texts.append(text)
-            facts[index] = [fact for fact, number in entry.stated.items() if number in numbers]
+            stated = [fact for fact, number in entry.stated.items() if number in numbers]
+            facts[entry.title] = entry, stated
         if used > room:
             return None
         for number, text in enumerate(texts):
@@ -386,26 +385,25 @@ class Families(Maker):
 
     @staticmethod
     def _askable(
-        rng: random.Random, world: World, facts: dict[int, list[str]]
+        rng: random.Random, world: World, facts: dict[str, tuple[Entry, list[str]]]
     ) -> list[tuple[str, str]]:
         """Return questions that the documents answer, with the answers as they stand there."""
         questions: list[tuple[str, str, str]] = []
-        for index, stated in facts.items():
-            kind = world.entry(index).kind
+        for entry, stated in facts.values():
             for fact in stated:
-                paths = [((kind, fact), index)]
-                target = world.regions.record(index).values[fact].target
-                if target is not None and target in facts:
-                    other = world.entry(target).kind
+                paths = [((entry.kind, fact), entry)]
+                target = entry.targets.get(fact)
+                if target is not None and target.title in facts:
                     paths += [
-                        ((kind, fact, other, further), target)
-                        for further in facts[target]
-                        if FACTS[other][further]["what"] != "entry"
+                        ((entry.kind, fact, target.kind, further), target)
+                        for further in facts[target.title][1]
+                        if further not in target.targets
                     ]
-                for path, _ in paths:
-                    question = world.ask(rng.getrandbits(32), path, index)
-                    if question is not None:
-                        questions.append((question.text, question.answers[0], "+".join(path)))
+                for path, last in paths:
+                    answer = last.answers[path[-1]][0]
+                    if last.text.casefold().count(answer.casefold()) == 1:
+                        text = world.ask(path, entry, rng)
+                        questions.append((text, answer, "+".join(path)))
         rng.shuffle(questions)
         # Two hops first in every second example, for there are fewer of them.
         if rng.random() < 0.5:

@@ -1,6 +1,6 @@
 """Training examples of reading with arithmetic: passages of a chronicle, and what is asked of them.
 
-Passages and questions come from `rulerlib.sources.chronicle`, with seeds of training's own, and are
+Passages and questions come from `tools.documents`, with seeds of training's own, and are
 put as `rulerlib.tasks.drop` puts them: the passage alone, with up to three worked examples before
 it, asked for the answer alone. Of what the chronicle can ask, those operations are trained whose
 answer a model of this size may hope to see: numbers that are counted, names that are chosen.
@@ -8,20 +8,17 @@ answer a model of this size may hope to see: numbers that are counted, names tha
 
 from __future__ import annotations
 
-import functools
 import random
-from collections.abc import Sequence
 
-from rulerlib.errors import ParameterError
 from rulerlib.languages import Language
-from rulerlib.sources.chronicle import Chronicle
-from rulerlib.sources.source import ReadingQuestion
-from training.examples import Example, Maker
+from tools.documents.chronicle import Chronicle
+from tools.documents.drop_questions import ask
+from training.examples import Example, Maker, Material
 from training.tokenizer import ASSISTANT, BOS, EOS, USER
 
-# The chronicles of the benchmark have seeds of 32 bits drawn by a hash; these are others.
+# The built-in files have seed 1.
 SEEDS = (3, 5, 7, 11)
-QUESTIONS = 20_000
+SUBJECTS = 1_200
 OPERATIONS = ("count", "count_if", "largest", "smallest", "nth", "compare")
 
 
@@ -29,6 +26,10 @@ class Reading(Maker):
     """A maker of examples of reading with arithmetic."""
 
     makers = ("drop",)
+
+    def __init__(self, material: Material) -> None:
+        super().__init__(material)
+        self._chronicles: dict[tuple[str, int], Chronicle] = {}
 
     def make(self, task: str, rng: random.Random, length: int, code: str) -> Example | None:
         """Return a passage and questions about it; see `training.examples.Maker.make`."""
@@ -42,7 +43,7 @@ class Reading(Maker):
             worked = []
             for _ in range(shown):
                 passage, questions = self._asked(rng, pack, seed, 1)
-                worked.append(self._put(pack, passage, questions[0]) + questions[0].answers[0])
+                worked.append(self._put(pack, passage, questions[0][0]) + questions[0][1])
             text += " " + before + "\n\n".join(worked) + after
         passage, questions = self._asked(rng, pack, seed, 6)
         head = pack.fill("reading", "template", query="").partition("{context}")[0]
@@ -51,14 +52,14 @@ class Reading(Maker):
         prefix = pack.text("reading", "answer_prefix")
         example = Example([*opened, *self.encode(text)])
         example.place([self.encode(pack.fill("reading", "passage", text=passage))])
-        for number, question in enumerate(questions):
-            asked = pack.fill("reading", "template", query=question.text).partition("{context}")[2]
+        for number, (question, gold) in enumerate(questions):
+            asked = pack.fill("reading", "template", query=question).partition("{context}")[2]
             if chat:
                 turn = [USER, *self.encode(asked[1:])] if number else self.encode(asked)
                 turn += [ASSISTANT, *self.encode(prefix[1:])]
             else:
                 turn = self.encode(asked + prefix)
-            answer = [*self.encode(f" {question.answers[0]}"), EOS]
+            answer = [*self.encode(f" {gold}"), EOS]
             if len(example.tokens) + len(turn) + len(answer) > length:
                 break
             example.tokens += turn
@@ -66,28 +67,25 @@ class Reading(Maker):
         return example if example.answers else None
 
     @staticmethod
-    def _put(pack: Language, passage: str, question: ReadingQuestion) -> str:
+    def _put(pack: Language, passage: str, question: str) -> str:
         """Return a passage and a question, up to the answer."""
-        asked = pack.fill("reading", "template", query=question.text).partition("{context}")[2]
+        asked = pack.fill("reading", "template", query=question).partition("{context}")[2]
         told = pack.fill("reading", "passage", text=passage)
         return f"{told}{asked}{pack.text('reading', 'answer_prefix')} "
 
     def _asked(
         self, rng: random.Random, pack: Language, seed: int, count: int
-    ) -> tuple[str, Sequence[ReadingQuestion]]:
-        """Return a passage and up to ``count`` questions about it, in an order of their own."""
-        chronicle = self._chronicle(pack.code, seed, rng.choice(OPERATIONS))
-        first = chronicle.question(rng.randrange(QUESTIONS))
-        questions = [first]
-        if count > 1:
-            try:
-                more = self._chronicle(pack.code, seed, None).questions_on(first.targets, 2 * count)
-            except ParameterError:
-                more = []
-            more = [each for each in more if each.facts["operation"] in OPERATIONS]
-            questions += [each for each in more if each.text != first.text][: count - 1]
-        return chronicle.document(first.targets[0]), questions
-
-    @functools.lru_cache(maxsize=100)  # noqa: B019 (one of them lives as long as its process)
-    def _chronicle(self, code: str, seed: int, operation: str | None) -> Chronicle:
-        return Chronicle(self.material.packs[code], seed, operation)
+    ) -> tuple[str, list[tuple[str, str]]]:
+        """Return a passage and up to ``count`` questions about it with their answers."""
+        if (pack.code, seed) not in self._chronicles:
+            self._chronicles[pack.code, seed] = Chronicle(pack.code, seed)
+        chronicle = self._chronicles[pack.code, seed]
+        passage = rng.choice(chronicle.passages(rng.randrange(SUBJECTS)))
+        questions: dict[str, str] = {}
+        while not questions:
+            for operation in rng.choices(OPERATIONS, k=count):
+                pair = ask(operation, [passage], chronicle.writing, rng)
+                if pair is not None:
+                    answer = pair["answer"]
+                    questions[pair["question"]] = answer["number"] or ", ".join(answer["spans"])
+        return passage.text, list(questions.items())

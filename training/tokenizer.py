@@ -18,7 +18,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from tokenizers.processors import TemplateProcessing
 
 from rulerlib import languages
-from rulerlib.sources.encyclopedia import World
+from tools.documents.encyclopedia import ONE_HOP, REGION, TWO_HOPS, World
 from training import prose
 
 PAD, BOS, EOS, USER, ASSISTANT = range(5)
@@ -116,9 +116,11 @@ def _corpus(seed: int, codes: Sequence[str]) -> list[str]:
         # Words by themselves and hyphenated, as they stand in keys.
         words = prose.key_words(language)
         lines += [f" {a}-{b}" for a, b in zip(words[::2], words[1::2], strict=False)]
-        world = World(language, _WORLD)
-        lines += [line for index in range(800) for line in world.entry(index).sentences]
-        lines += [world.question(index, 1 + index % 2).text for index in range(800)]
+        world = World(language, _WORLD, 800 // REGION)
+        lines += [line for entry in world.entries for line in entry.sentences]
+        for path in (ONE_HOP + TWO_HOPS) * 10:
+            entry = rng.choice([entry for entry in world.entries if entry.kind == path[0]])
+            lines.append(world.ask(path, entry, rng))
     return [re.sub(r"[0-9]", "", line) for line in lines]
 
 

@@ -31,8 +31,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.runs import Run
 from rulerlib.samples import OPTIONAL, Prediction, Sample
-from rulerlib.sources.chronicle_questions import OPERATIONS
-from rulerlib.tasks.drop import TRAINING, Reading
+from rulerlib.tasks.drop import OPERATIONS, Reading
 
 # Questions of the training side whose answers are counted.
 COUNTED = 200
@@ -56,9 +55,9 @@ def by_operation(table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         As `rulerlib.analysis.accuracy`, by model, language and length (answers to one question at
-        two lengths are not independent) and ``operation``: a key of
-        `rulerlib.sources.chronicle_questions.OPERATIONS`, in its order; or, as nothing else is
-        known of the questions of DROP, the kind of their answer. An empty table says that neither
+        two lengths are not independent) and ``operation``: one of
+        `rulerlib.tasks.drop.OPERATIONS`, in its order; or, as nothing else is known of the
+        questions of DROP, the kind of their answer. An empty table says that neither
         is known.
     """
     kinds = [facts.get("operation", facts.get("answer_kind")) for facts in table["facts"]]
@@ -105,7 +104,7 @@ def most_frequent(data: Dataset, questions: Sequence[Sample]) -> list[Prediction
     maker = data.maker
     assert isinstance(maker, Reading)
     training = maker.training
-    total = training.num_questions or TRAINING
+    total = training.num_questions
     rng = random.Random(maker.knobs.fewshot_seed)
     numbers = rng.sample(range(total), min(COUNTED, total))
     golds = Counter(training.question(number).answers[0] for number in numbers)

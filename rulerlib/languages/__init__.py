@@ -12,8 +12,9 @@ and a task that needs it says so:
   how what a memory recalls is put into a prompt; ``classics.toml``, needle tests from before RULER;
   ``paraphrases.toml``, other wordings of RULER's questions; ``absent.toml``, needles that may not
   be there;
-- the wording of fictional documents, ``encyclopedia.toml`` and ``chronicle.toml``
-  (`rulerlib.sources`);
+- ``names.toml``, months and the parts of invented names (`rulerlib.languages.names`);
+- fictional documents with questions, ``squad.json.gz``, ``hotpotqa.json.gz``, ``drop.json.gz`` and
+  ``drop_train.json.gz`` (`rulerlib.sources`);
 - ``prose.toml``, of which a narrator composes what follows after the essays
   (`rulerlib.languages.prose`);
 - ``foreign.txt``, words that are left out of common words; ``refusals.txt``, phrases by which
@@ -55,7 +56,7 @@ _HERE = Path(__file__).parent
 
 SECTIONS = (
     "reading", "episodic", "semantic", "spatial", "memory", "classics", "paraphrases", "absent",
-    "graphwalks", "mrcr", "records", "ladder", "associations", "trace", "dialogue",
+    "graphwalks", "mrcr", "records", "ladder", "associations", "trace", "dialogue", "names",
 )  # fmt: skip
 """The sections of a pack that stand in files of their own: ``reading.toml`` is read as the section
 ``reading``."""

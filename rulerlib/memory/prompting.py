@@ -18,9 +18,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from rulerlib.languages import Language
+from rulerlib.languages import Language, slots
 from rulerlib.parts import Part, Parts
-from rulerlib.sources import slots
 from rulerlib.tasks.episodes import told
 
 

@@ -1,4 +1,4 @@
-"""Sources of questions and documents: SQuAD, HotpotQA, DROP, and fiction that is made here.
+"""Sources of questions and documents: files of SQuAD, HotpotQA and DROP.
 
 `open_source` reads a file, or a data set of the Hugging Face hub by its name:
 
@@ -11,23 +11,26 @@
 >>> question.answers, source.document(question.targets[0])
 (('8',), 'Oxygen is element 8.')
 
-How a data set is read stands in `rulerlib.sources.schemas`. Fictional documents are made in
-`rulerlib.sources.encyclopedia` and `rulerlib.sources.chronicle`. Questions that the text cannot
-answer are left out.
+`rulerlib.sources.schemas` describes the formats. `built_in` returns a language's own file of
+fictional documents, which `tools.documents` has written. Questions that the text cannot answer are
+left out.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import re
 import warnings
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from rulerlib import checkpoints, packages
-from rulerlib.errors import DataError, ParameterError, require
+from rulerlib.errors import DataError, MissingWordingError, ParameterError, require
+from rulerlib.languages import NEEDED_BY, Language
 from rulerlib.sources.schemas import Collection, reader_of, unfolded
 from rulerlib.sources.source import Rows
 from rulerlib.texts import read_file
@@ -46,7 +49,7 @@ def open_source(name: str, side: str = "validation") -> Rows:
     Parameters
     ----------
     name
-        A file, or ``"owner/name"``, ``"owner/name:configuration"``,
+        A file, perhaps compressed (``.gz``), or ``"owner/name"``, ``"owner/name:configuration"``,
         ``"owner/name:configuration@revision"`` on the hub. The hub needs the network and
         the package `datasets`.
     side
@@ -67,7 +70,7 @@ def open_source(name: str, side: str = "validation") -> Rows:
     if path is not None:
         rows = _read_json(path)
     else:
-        hub_name = _HUB_NAME.fullmatch(name) and not name.endswith((".json", ".jsonl"))
+        hub_name = _HUB_NAME.fullmatch(name) and not name.endswith((".json", ".jsonl", ".gz"))
         require(hub_name, "source", name, "a file that exists, or a hub name 'owner/name'")
         rows = _numbered("row", _load_from_hub(name, side))
     collection = Collection()
@@ -89,6 +92,23 @@ def open_source(name: str, side: str = "validation") -> Rows:
     return source
 
 
+def built_in(language: Language, name: str) -> str:
+    """Return the path of a language's own file: squad, hotpotqa, drop or drop_train.
+
+    Raises
+    ------
+    MissingWordingError
+        If the language has none.
+    """
+    path = language.folder / f"{name}.json.gz"
+    if not path.is_file():
+        raise MissingWordingError(
+            f"{path} is missing, which {NEEDED_BY[name]} need:"
+            " set 'source' to a file in this format."
+        )
+    return str(path)
+
+
 def source_file(name: str) -> Path | None:
     """Return the file of that name, or None if there is none."""
     try:
@@ -101,7 +121,7 @@ def source_file(name: str) -> Path | None:
 
 def _read_json(path: Path) -> list[tuple[str, Any]]:
     """Return the rows of a file, each after what to call its place there."""
-    content = read_file(path)
+    content = _read_gzip(path) if path.suffix == ".gz" else read_file(path)
     if not content.strip():
         raise DataError(f"{path}: empty.")
     try:
@@ -112,6 +132,13 @@ def _read_json(path: Path) -> list[tuple[str, Any]]:
     if not isinstance(rows, list):
         raise DataError(f"{path}: {_NO_SCHEMA} (no list of {unit}s).")
     return _numbered(unit, rows)
+
+
+def _read_gzip(path: Path) -> str:
+    try:
+        return gzip.decompress(path.read_bytes()).decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error}).") from error
 
 
 def _numbered(unit: str, rows: Iterable[Any]) -> list[tuple[str, Any]]:

@@ -24,7 +24,9 @@ On the hub, and in Danish sets such as ``alexandrainst/multi-wiki-qa:da`` and
     {"title": "Oxygen", "context": "Oxygen is element 8.",
      "question": "Which element is oxygen?", "answers": {"text": ["8"], "answer_start": [18]}}
 
-Related documents are those of the same article.
+Related documents are those of the same article. Two keys of the built-in files are read as well:
+``"spellings"`` in a question of SQuAD or HotpotQA lists further accepted answers, which need not be
+in the text.
 
 HotpotQA (Yang et al. 2018).
 
@@ -39,7 +41,8 @@ On the hub, the same stand in columns: ``"context": {"title": [...], "sentences"
 ``"supporting_facts": {"title": [...], "sent_id": [...]}``.
 
 A document is its title and, below it, its sentences. A question whose supporting documents are
-not all there is left out. Related documents are the others of its row.
+not all there is left out. Its evidence is the supporting sentences; related documents are the
+others of its row.
 
 DROP (Dua et al. 2019).
 
@@ -60,9 +63,14 @@ stand in columns::
      "validated_answers": {"number": [""], "date": [{...}], "spans": [["Oakland Raiders"]]}}
 
 The golds of a question are its answer and all validated ones, without repetition: a number, one
-or more spans, or a date. A passage stands alone, for nothing says which ones are on the same
-matter. A question without any answer (the released training side has a few) is left out, and
-that is said.
+or more spans, or a date. A question without any answer (the released training side has a few) is
+left out, and a warning counts them.
+
+The built-in files have further keys. A passage has a ``"title"``; those with the same one are
+related. A question has its ``"operation"`` and ``"unit"``; ``"passages"``, the names of all the
+passages that it needs if there are several (they must come before it in the file); and
+``"operands"``, the values that its answer is computed from: ``[passage, start, end, field]``, where
+``passage`` counts these passages from 0 and ``[start, end)`` are characters.
 """
 
 from __future__ import annotations
@@ -74,6 +82,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rulerlib.errors import HALF
+from rulerlib.parts import Part
 from rulerlib.sources.source import Question, ReadingQuestion, Rows
 
 
@@ -85,12 +94,15 @@ class Collection:
     articles
         The documents of an article in their order, where rows that stand apart belong together.
         Those of later rows come to a question's ``related`` documents, too.
+    passages
+        The passages of DROP by their name.
     unanswered
         The names of questions without an answer, in a data set that should answer them all.
     """
 
     def __init__(self) -> None:
         self.articles = defaultdict[str, dict[int, None]](dict)
+        self.passages: dict[str, int] = {}
         self.unanswered: list[str] = []
         self._documents: dict[str, int] = {}
         self._questions: list[tuple[Question, Iterable[int]]] = []
@@ -100,7 +112,12 @@ class Collection:
         return self._documents.setdefault(content, len(self._documents))
 
     def ask(
-        self, question: Any, answers: Iterable[Any], targets: Iterable[int], related: Iterable[int]
+        self,
+        question: Any,
+        answers: Iterable[Any],
+        targets: Iterable[int],
+        related: Iterable[int],
+        evidence: tuple[str, ...] = (),
     ) -> None:
         """Add a question, unless it is empty or has no answer.
 
@@ -113,7 +130,8 @@ class Collection:
         distinct = dict.fromkeys(text(answer, "an answer") for answer in answers)
         references = tuple(answer for answer in distinct if answer)
         if question and references:
-            self.add(Question(question, references, tuple(dict.fromkeys(targets))), related)
+            targets = tuple(dict.fromkeys(targets))
+            self.add(Question(question, references, targets, evidence), related)
 
     def add(self, question: Question, related: Iterable[int] = ()) -> None:
         """Add a question that is ready."""
@@ -150,8 +168,8 @@ def reader_of(row: Any) -> Callable[[Row, Collection], None]:
         return _read_passage
     if isinstance(row.get("passage"), str) and "question" in row:
         return _read_drop
-    # A line of JSON lines may be a file as released, of one passage or several.
-    if unfolded(row)[1] == "passage":
+    # A file as released, or a line of JSON lines, has one passage or several by their names.
+    if any(isinstance(value, Mapping) and "qa_pairs" in value for value in row.values()):
         return _read_passages
     fields = ", ".join(map(repr, row))
     raise ValueError(f"its fields are {fields[:80]}" if fields else "it has no fields")
@@ -163,9 +181,8 @@ def unfolded(content: Any) -> tuple[Any, str]:
         return content, "row"
     if content.get("data") is not None:
         return content["data"], "article"
-    passages = list(content.values())
-    if any(isinstance(passage, Mapping) and "qa_pairs" in passage for passage in passages):
-        return passages, "passage"
+    if any(isinstance(value, Mapping) and "qa_pairs" in value for value in content.values()):
+        return [{name: passage} for name, passage in content.items()], "passage"
     return [content], "row"
 
 
@@ -215,27 +232,35 @@ def _squad_answers(row: Row) -> list[Any]:
         return []
     texts = answers["text"] if isinstance(answers, Mapping) else answers
     texts = [texts] if isinstance(texts, str) else items(texts, "answers")
-    return [answer["text"] if isinstance(answer, Mapping) else answer for answer in texts]
+    texts = [answer["text"] if isinstance(answer, Mapping) else answer for answer in texts]
+    return [*texts, *items(row.get("spellings") or (), "spellings")]
 
 
 def _read_hotpotqa(row: Row, collection: Collection) -> None:
     context, facts = row["context"], row["supporting_facts"]
     if isinstance(context, Mapping):
         pairs = list(zip(context["title"], context["sentences"], strict=True))
-        supporting = items(facts["title"], "supporting_facts")
+        supporting = list(
+            zip(items(facts["title"], "supporting_facts"), facts["sent_id"], strict=True)
+        )
     else:
         pairs = [(title, sentences) for title, sentences in context]
-        supporting = [title for title, _ in items(facts, "supporting_facts")]
+        supporting = [(title, number) for title, number in items(facts, "supporting_facts")]
     numbers: dict[str, int] = {}
+    told: dict[tuple[str, int], str] = {}
     for title, sentences in pairs:
-        title = text(title, "title")
-        content = text("".join(items(sentences, "sentences")), "sentences")
+        title, sentences = text(title, "title"), items(sentences, "sentences")
+        content = text("".join(sentences), "sentences")
         if title or content:
             numbers[title] = collection.document(f"{title}\n{content}".strip())
-    titles = dict.fromkeys(text(title, "supporting_facts") for title in supporting)
-    if titles and all(title in numbers for title in titles):
-        targets = [numbers[title] for title in titles]
-        collection.ask(row["question"], [row["answer"]], targets, numbers.values())
+            told |= {(title, at): sentence.strip() for at, sentence in enumerate(sentences)}
+    facts = [(text(title, "supporting_facts"), number) for title, number in supporting]
+    if facts and all(title in numbers for title, _ in facts):
+        targets = [numbers[title] for title, _ in facts]
+        answers = [row["answer"], *items(row.get("spellings") or (), "spellings")]
+        # Some released facts name a sentence that is not there.
+        evidence = tuple(told[fact] for fact in facts if fact in told)
+        collection.ask(row["question"], answers, targets, numbers.values(), evidence)
 
 
 # The question that stands twice in the validation side on the hub, once with "/" for a question
@@ -245,15 +270,20 @@ TWICE = "28553293-d719-441b-8f00-ce3dc6df5398"
 _KINDS = ("number", "date", "spans")
 
 
-def _read_passage(row: Row, collection: Collection) -> None:
+def _read_passage(row: Row, collection: Collection, name: str = "") -> None:
     passage = _passage(_object(row, "a passage"), collection)
+    collection.passages[name] = passage
+    related: Iterable[int] = ()
+    if row.get("title"):
+        related = collection.articles[text(row["title"], "title")]
+        collection.articles[text(row["title"], "title")][passage] = None
     for question in items(row["qa_pairs"], "qa_pairs"):
-        _ask(question, passage, collection)
+        _ask(question, passage, collection, related)
 
 
 def _read_passages(row: Row, collection: Collection) -> None:
-    for passage in row.values():
-        _read_passage(passage, collection)
+    for name, passage in row.items():
+        _read_passage(passage, collection, name)
 
 
 def _read_drop(row: Row, collection: Collection) -> None:
@@ -267,7 +297,7 @@ def _passage(row: Row, collection: Collection) -> int:
     return collection.document(content)
 
 
-def _ask(row: Row, passage: int, collection: Collection) -> None:
+def _ask(row: Row, passage: int, collection: Collection, related: Iterable[int] = ()) -> None:
     row = _object(row, "a question")
     question = text(row["question"], "question")
     name = text(row.get("query_id") or "", "query_id")
@@ -283,7 +313,17 @@ def _ask(row: Row, passage: int, collection: Collection) -> None:
     number = re.fullmatch(r"-?[\d.,]+", golds[0][0])
     kind = "spans" if len(golds[0]) > 1 else "number" if number else "span"
     facts = {"answer_kind": kind}
-    collection.add(ReadingQuestion(question, answers, (passage,), golds, name, facts))
+    facts |= {key: text(row[key], key) for key in ("operation", "unit") if key in row}
+    names = items(row.get("passages") or (), "passages")
+    targets = tuple(collection.passages[name] for name in names) or (passage,)
+    within = tuple(
+        (targets[at], Part("operand", start, end, field))
+        for at, start, end, field in items(row.get("operands") or (), "operands")
+    )
+    asked = ReadingQuestion(
+        question, answers, targets, golds=golds, id=name, facts=facts, within=within
+    )
+    collection.add(asked, related)
 
 
 def _answers(row: Row) -> list[Any]:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rulerlib.errors import require
 from rulerlib.parts import Part
 from rulerlib.texts import digest
 
-# Distractors are drawn from at least this many documents. The fictional encyclopedia asks about
-# this many of its first entries (2,000 different questions): each new document must be written
-# and counted, and these are soon known.
+# Distractors are drawn from at least this many documents.
 POOL = 1_000
 
 
@@ -28,11 +25,15 @@ class Question:
         The question, and its references: any one of them suffices.
     targets
         Documents that hold the answer, by index: one, or several in the order of the hops.
+    evidence
+        The sentences that the answer follows from, in the order of the hops, where they are known.
     """
 
     text: str
     answers: tuple[str, ...]
     targets: tuple[int, ...]
+    # Follows from the rest, so it is no part of a source's digest.
+    evidence: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,11 @@ class ReadingQuestion(Question):
     id
         Its name in its data set; empty where it has none.
     facts
-        What is known of it by name: ``answer_kind`` (``"number"``, ``"span"``, ``"spans"``; of the
-        chronicle ``"number"``, ``"date"`` or ``"name"``), and of the chronicle its ``operation``
-        and ``unit``, what a number counts (``"goals"``).
+        What is known of it by name: ``answer_kind`` (``"number"``, ``"span"``, ``"spans"``), and in
+        the built-in files its ``operation`` and ``unit``, what a number counts (``"goals"``).
     within
-        What its answer is computed from (operands), and what looks like it (distractors): each a
-        passage by its index, and a part of that.
+        The operands that its answer is computed from: each a passage by its index, and a part of
+        that.
     """
 
     golds: tuple[tuple[str, ...], ...] = ()
@@ -64,12 +64,9 @@ class ReadingQuestion(Question):
 class Rows:
     """Questions and documents that were read from a file or a data set.
 
-    Each question comes with the documents on the same matter, its first distractors. Answers may be
-    as short as "the", so that one may stand in a distractor by chance, as it may in RULER: they are
-    not ``exclusive`` to their own documents.
+    Each question comes with the documents on the same matter, its first distractors. In a file from
+    elsewhere an answer can be in a distractor by chance, as in RULER.
     """
-
-    exclusive = False
 
     def __init__(
         self, documents: Sequence[str], questions: Sequence[tuple[Question, Sequence[int]]]
@@ -82,6 +79,11 @@ class Rows:
         """A short hash of all documents and questions."""
         questions, related = ([repr(pair[part]) for pair in self._questions] for part in (0, 1))
         return digest([*self._documents, *questions, *related])
+
+    @property
+    def questions(self) -> list[Question]:
+        """All questions."""
+        return [question for question, _ in self._questions]
 
     def document(self, index: int) -> str:
         """Return the text of a document."""
@@ -100,26 +102,7 @@ class Rows:
         size = min(max(count, POOL), self.num_documents)
         return random.Random(f"{seed} pool").sample(range(self.num_documents), size)
 
-    def asking(self, hops: int, name: str) -> Rows:
-        """Return the same documents with only the questions that need one of them, or several.
-
-        Parameters
-        ----------
-        hops
-            1: questions that need one document; 2: those that need two or more.
-        name
-            What to call this source in an error.
-
-        Raises
-        ------
-        ParameterError
-            If there is no such question.
-        """
-        pairs = [pair for pair in self._questions if min(len(pair[0].targets), 2) == hops]
-        allowed_values = f"{3 - hops}, the number of documents that an answer needs in {name}"
-        require(pairs, "hops", hops, allowed_values)
-        return Rows(self._documents, pairs)
-
-    def only(self, numbers: Iterable[int]) -> Rows:
-        """Return the same documents with only the questions of these numbers."""
-        return Rows(self._documents, [self._questions[number] for number in numbers])
+    def only(self, fits: Callable[[Question], bool]) -> Rows:
+        """Return the same documents with the questions that fit; this source if all do."""
+        pairs = [pair for pair in self._questions if fits(pair[0])]
+        return self if len(pairs) == len(self._questions) else Rows(self._documents, pairs)

@@ -19,9 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rulerlib.languages import Language
-from rulerlib.sources import slots
-from rulerlib.sources.regions import read_wording
+from rulerlib.languages import Language, slots
 from rulerlib.tasks.dialogue import both, spelled, whose
 from rulerlib.tasks.sentences import NAME, Reader, Templates
 
@@ -44,7 +42,7 @@ class _Grammar:
 
     def __init__(self, language: Language) -> None:
         self._table = table = slots.section(language, "dialogue")
-        names = read_wording(language.folder / "encyclopedia.toml")["format"]["months"]
+        names = language.section("names")["format"]["months"]
         self._months: list[str] = names
         self._says, self._asks, self._turns = Templates(), Templates(), Templates()
         times, deeds = dict[str, int](table["did"]["times"]), table["did"]["deeds"]

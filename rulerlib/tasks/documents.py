@@ -14,8 +14,6 @@ from operator import add
 
 from rulerlib.filling import Budget
 from rulerlib.haystack import Context, Filling
-from rulerlib.sources.chronicle import Chronicle
-from rulerlib.sources.encyclopedia import World
 from rulerlib.sources.source import Rows
 from rulerlib.tokens import ANCHOR, Tokenizer, costs_of
 
@@ -29,17 +27,13 @@ LAST = 2000
 POOL_FACTOR = 2
 
 
-Source = Rows | World | Chronicle
-"""A source of documents, and of questions about them."""
-
-
 class CountedDocuments:
     """The documents of a source and their labels, each counted when it is first used.
 
     Nothing here depends on a prompt's length. All costs are in tokens.
     """
 
-    def __init__(self, source: Source, label: str, tokenizer: Tokenizer) -> None:
+    def __init__(self, source: Rows, label: str, tokenizer: Tokenizer) -> None:
         head, _, self._rest = label.partition("{text}")
         self._label = head.rstrip("\n ")
         self.seam = head[len(self._label) :]
@@ -47,15 +41,10 @@ class CountedDocuments:
         self._labels = list[int]()
         self.costs, self.endings = dict[int, int](), dict[str, int]()
         self.text = cache(self._text)
-        self.folded = cache(self._folded)
 
     def _text(self, index: int) -> str:
         """Return a document as it stands after its label."""
         return self._source.document(index) + self._rest
-
-    def _folded(self, index: int) -> str:
-        """Return a document without regard to case."""
-        return self._source.document(index).casefold()
 
     def cost(self, *indices: int) -> list[int]:
         """Return what each document adds in tokens after its label."""
@@ -93,11 +82,6 @@ class CountedDocuments:
             self._labels = [cost - self._anchor for cost in self._tokenizer.counts(labels)]
         return self._labels
 
-    @property
-    def most(self) -> int:
-        """An upper bound for the cost of any document counted so far, with its label."""
-        return max(self.costs.values()) + max(self._labels) + max(self.endings.values())
-
 
 # Shared by the lengths of a task, which mostly have the same documents.
 _counted = lru_cache(4)(CountedDocuments)
@@ -115,7 +99,7 @@ class Documents:
     # other one beforehand.
     additive = True
 
-    def __init__(self, source: Source, label: str, budget: Budget, seed: str) -> None:
+    def __init__(self, source: Rows, label: str, budget: Budget, seed: str) -> None:
         self.source, self._budget, self._seed = source, budget, seed
         self.counted = _counted(source, label, budget.tokenizer)
         self.seam = self.counted.seam
@@ -128,6 +112,16 @@ class Documents:
     def mean(self) -> int:
         """The mean cost of a document, rounded up, of the first ``LOOKED_AT``."""
         return math.ceil(sum(self._some) / len(self._some))
+
+    @property
+    def units(self) -> range:
+        """The documents by index."""
+        return range(self.source.num_documents)
+
+    @property
+    def total(self) -> int:
+        """About the cost of all documents."""
+        return self.mean * self.source.num_documents
 
     @cached_property
     def longest(self) -> int:

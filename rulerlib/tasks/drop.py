@@ -24,8 +24,8 @@ An example of ``drop_2`` (English, shortened)::
     golds: [["39"], ["39 days"]]
 
 After Dua et al. 2019, "DROP: A Reading Comprehension Benchmark Requiring Discrete Reasoning Over
-Paragraphs", in the words of inspect_evals. By default the passages are a fictional chronicle
-(`rulerlib.sources.chronicle`), so that no model knows an answer by heart; ``source`` takes DROP
+Paragraphs", in the words of inspect_evals. By default the passages are a fictional chronicle, in
+the language's ``drop.json.gz``, so that no model knows an answer by heart; ``source`` takes DROP
 itself instead. A real question may fit several passages ("How long was the longest field goal?"),
 so among others it names its passage by the first words.
 
@@ -44,7 +44,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from rulerlib.errors import DataError, ParameterError, flag, one_of, require, whole_number
@@ -53,27 +53,33 @@ from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import Golds
 from rulerlib.parts import Column
 from rulerlib.scoring import DROP
-from rulerlib.sources import source_file
-from rulerlib.sources.chronicle import Chronicle
-from rulerlib.sources.chronicle_questions import OPERATIONS
-from rulerlib.sources.chronicle_reader import reader
+from rulerlib.sources import built_in, source_file
 from rulerlib.sources.source import Question, ReadingQuestion, Rows
 from rulerlib.tasks import mistakes, qa
-from rulerlib.tasks.documents import Documents, Source
+from rulerlib.tasks.documents import Documents
 from rulerlib.tasks.family import READING, Checked, Family, knob
 from rulerlib.texts import digest
 
 # Tokens in which a model may reason before its answer.
 REASONING = 384
 
-# Questions of the chronicle's training side that examples are drawn from.
-TRAINING = 1_000
-
-# Passages that are tried, where one does not give enough questions.
-TRIES = 20
-
 # Words of a passage by which a question names it.
 OPENING = 8
+
+OPERATIONS = (
+    "count",
+    "count_if",
+    "sum",
+    "difference",
+    "date_difference",
+    "largest",
+    "smallest",
+    "nth",
+    "sort",
+    "compare",
+    "complement",
+)
+"""The operations of the built-in questions."""
 
 
 @dataclass(frozen=True)
@@ -83,18 +89,18 @@ class Knobs(Checked):
     Attributes
     ----------
     passages
-        How many passages an answer needs, 1 to 3; a data set has only questions about one.
+        How many passages an answer needs, 1 to 3; DROP itself has only questions about one.
     distractors
         Whether other passages fill the prompt to its length.
     source
-        None: the fictional chronicle. Else a file of DROP, or such a data set of the hub,
+        None: the language's own file. Else a file of DROP, or such a data set of the hub,
         ``"EleutherAI/drop"``.
     train
         The file or data set from which examples are drawn; questions that ``source`` asks are
-        left out. Default: the training side of ``source``. A file has none.
+        left out. Default: the training side of ``source``, which the built-in files and data sets
+        of the hub have. Another file has none.
     operation
-        What the chronicle asks for, a key of `rulerlib.sources.chronicle_questions.OPERATIONS`;
-        None: all in turn.
+        What is asked for, one of `OPERATIONS`; None: all. DROP itself does not name them.
     fewshot
         Number of examples before the question; 0 or False for none. Default: 3, or 0 if ``source``
         is a file and ``train`` is not set.
@@ -126,18 +132,6 @@ class Knobs(Checked):
         if self.fewshot is False:
             object.__setattr__(self, "fewshot", 0)
         whole_number("fewshot", self.fewshot, 0)
-        if self.operation is not None:
-            allowed_values = "None, because only the chronicle is asked by operation"
-            require(self.source is None, "operation", self.operation, allowed_values)
-            counts = OPERATIONS[self.operation].passages
-            allowed_values = (
-                f"one of {', '.join(map(str, counts))} for operation={self.operation!r}"
-            )
-            require(self.passages in counts, "passages", self.passages, allowed_values)
-        allowed_values = "1, because every question of a data set is about one passage"
-        require(
-            self.source is None or self.passages == 1, "passages", self.passages, allowed_values
-        )
         among = self.passages == 1 and self.distractors
         allowed_values = "None unless one passage stands among others"
         require(self.depth is None or among, "depth", self.depth, allowed_values)
@@ -173,29 +167,45 @@ class Alone(Documents):
 
 
 class Reading(qa.Questions):
-    """Makes the samples of one setting; from ``seed`` the chronicle and the order are drawn."""
+    """Makes the samples of one setting; ``seed`` decides the order of the questions."""
 
     knobs: Knobs  # type: ignore[assignment]  # A family has knobs of its own.
 
-    @cached_property
-    def source(self) -> Source:
-        """The source of questions and passages."""
-        name = self.knobs.source
-        if name is None:
-            return self._chronicle("", self.knobs.passages)
-        return _reading(name, qa.opened(name))
+    @property
+    def name(self) -> str:
+        """The file or data set of the questions."""
+        return self.knobs.source or built_in(self.language, "drop")
 
     @cached_property
-    def training(self) -> Source:
+    def source(self) -> Rows:
+        """The source of questions and passages."""
+        knobs, rows = self.knobs, _reading(self.name, qa.opened(self.name))
+        counts = sorted({len(question.targets) for question in rows.questions})
+        allowed_values = (
+            f"one of {counts}, the numbers of passages that questions of {self.name} need"
+        )
+        require(knobs.passages in counts, "passages", knobs.passages, allowed_values)
+        rows = rows.only(lambda question: len(question.targets) == knobs.passages)
+        if knobs.operation is not None:
+            names = sorted({_operation(question) or "" for question in rows.questions} - {""})
+            allowed_values = (
+                f"one of {names}, those of {self.name}"
+                if names
+                else (f"None, because {self.name} does not name the operations of its questions")
+            )
+            require(knobs.operation in names, "operation", knobs.operation, allowed_values)
+            rows = rows.only(lambda question: _operation(question) == knobs.operation)
+        return rows
+
+    @cached_property
+    def training(self) -> Rows:
         """The source of examples."""
         knobs = self.knobs
-        if knobs.train is not None:
-            return self._not_asked("train", knobs.train, qa.opened(knobs.train))
-        if knobs.source is None:
-            # About one passage each, which is enough to show the form.
-            return self._chronicle(" training side", 1)
-        if source_file(knobs.source) is not None:
-            why = f"the file {knobs.source} has no training side"
+        name, side = knobs.train or knobs.source, "validation" if knobs.train else "train"
+        if name is None:
+            name, side = built_in(self.language, "drop_train"), "validation"
+        elif knobs.train is None and source_file(name) is not None:
+            why = f"the file {name} has no training side"
             if not knobs.fewshot:
                 raise ParameterError("train", None, f"a file or a data set of the hub: {why}")
             raise ParameterError(
@@ -203,24 +213,13 @@ class Reading(qa.Questions):
                 knobs.fewshot,
                 f"0: {why} (set 'train' to a file or a data set of the hub to draw examples from)",
             )
-        return self._not_asked("source", knobs.source, qa.opened(knobs.source, "train"))
-
-    def _not_asked(self, knob: str, name: str, training: Rows) -> Rows:
-        """Return a training side without the questions that the source asks.
-
-        They are compared by their text and passage, because a file may have several paths and
-        copies.
-        """
-        source, training = self.source, _reading(name, training)
-        asked = set(_texts(source)) if isinstance(source, Rows) else set()
-        numbers = [number for number, text in enumerate(_texts(training)) if text not in asked]
-        allowed_values = f"a source of other questions: {self.knobs.source} asks all of these"
-        require(numbers, knob, name, allowed_values)
-        return training.only(numbers)
-
-    def _chronicle(self, side: str, passages: int) -> Chronicle:
-        number = int.from_bytes(hashlib.sha256((self._seed + side).encode()).digest()[:4], "big")
-        return _chronicle(self.language, number, self.knobs.operation, passages)
+        training = _reading(name, qa.opened(name, side))
+        # A file may have several paths and copies, so texts are compared.
+        asked = {_text(self.source, question) for question in self.source.questions}
+        rest = training.only(lambda question: _text(training, question) not in asked)
+        allowed_values = f"a source of other questions: {self.name} asks all of these"
+        require(rest.num_questions, "train" if knobs.train else "source", name, allowed_values)
+        return rest
 
     @property
     def digest(self) -> str:
@@ -244,42 +243,18 @@ class Reading(qa.Questions):
 
     def asked(self, index: int, rng: random.Random, queries: int) -> list[qa.NumberedQuestion]:
         source = self.source
-        if isinstance(source, Chronicle):
-            return self._asked_of(source, index, rng, queries)
         if queries == 1:
             number = self._number(index)
             return [(number, source.question(number))]
         groups = self._groups
         most = max(map(len, groups))
-        allowed_values = (
-            f"at most {most}, the most questions about one passage of {self.knobs.source}"
-        )
+        allowed_values = f"at most {most}, the most questions about one passage of {self.name}"
         require(queries <= most, "queries_per_context", queries, allowed_values)
         groups = [group for group in groups if len(group) >= queries]
         turn, at = divmod(index, len(groups))
         group = groups[at]
         numbers = (group[(turn * queries + step) % len(group)] for step in range(queries))
         return [(number, source.question(number)) for number in numbers]
-
-    def _asked_of(
-        self, source: Chronicle, index: int, rng: random.Random, queries: int
-    ) -> list[qa.NumberedQuestion]:
-        """Return questions on the passages of a question of the chronicle.
-
-        Where a passage does not give enough of them, the next one is drawn.
-        """
-        if queries == 1:
-            return [(index, source.question(index))]
-        refused: ParameterError | None = None
-        for number in (index, *rng.sample(qa.OTHERS, TRIES)):
-            targets = source.question(number).targets
-            try:
-                return [(number, one) for one in source.questions_on(targets, queries)]
-            except ParameterError as error:
-                # What the first passage says is said, where none of them gives enough.
-                refused = refused or error
-        assert refused is not None
-        raise refused
 
     @cached_property
     def _groups(self) -> list[list[int]]:
@@ -354,18 +329,19 @@ class Reading(qa.Questions):
     @cached_property
     def _examples(self) -> list[str]:
         training, language, count = self.training, self.language, self.knobs.fewshot
-        total = training.num_questions or TRAINING
+        total = training.num_questions
         allowed_values = f"at most {total}, the questions of the training side"
         require(count <= total, "fewshot", count, allowed_values)
         numbers = random.Random(self.knobs.fewshot_seed).sample(range(total), count)
         return [_example(training, training.question(number), language) for number in numbers]
 
 
-# The next length of a task asks the same chronicle, and mostly about the same passages.
-_chronicle = lru_cache(4)(Chronicle)
+def _operation(question: Question) -> str | None:
+    assert isinstance(question, ReadingQuestion)
+    return question.facts.get("operation")
 
 
-def _example(source: Source, question: Question, language: Language) -> str:
+def _example(source: Rows, question: Question, language: Language) -> str:
     """Return a worked example: its passage, the question, and the first gold."""
     (target,) = question.targets
     passage = language.fill("reading", "passage", text=source.document(target))
@@ -377,15 +353,10 @@ def _split(text: str) -> tuple[str, str, str]:
     return text.partition("{context}")
 
 
-def _texts(source: Rows) -> list[tuple[str, str]]:
-    """Return the passage and the text of each question, without line breaks and capitals."""
-    passages = [_plain(source.document(index)) for index in range(source.num_documents)]
-    questions = map(source.question, range(source.num_questions))
-    return [(passages[question.targets[0]], _plain(question.text)) for question in questions]
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
+def _text(source: Rows, question: Question) -> tuple[str, str]:
+    """Return the passage and the text of a question, without line breaks and capitals."""
+    passage = source.document(question.targets[0])
+    return " ".join(passage.split()).casefold(), " ".join(question.text.split()).casefold()
 
 
 def _reading(name: str, source: Rows) -> Rows:
@@ -407,21 +378,6 @@ def _standing(document: str, golds: Golds) -> tuple[int, int] | None:
     return None
 
 
-def read(prompt: str, language: Language) -> str | None:
-    """Return what follows from a chronicle's passages in a prompt; examples do not count."""
-    if "reading" not in language.templates:
-        return None
-    before, _, after = _split(language.text("reading", "template"))
-    text, label, question = prompt.rpartition(after.partition("{query}")[0])
-    # What stands behind its last full stop, or in the lines below it, is no part of a question.
-    question = re.sub(r"[^.?]*$", "", question.partition("\n")[0])
-    if not label or not question:
-        return None
-    passage = re.escape(language.text("reading", "passages")).replace(r"\{text\}", "")
-    texts = re.split(passage.replace(r"\{number\}", r"\d+"), text.rpartition(before)[2])
-    return reader(language).answer(question, texts)
-
-
 FAMILY = Family(
     name="drop",
     knobs=Knobs,
@@ -434,7 +390,6 @@ FAMILY = Family(
     most_queries=most_queries,
     defaults=defaults,
     explain=mistakes.explain_reading,
-    reader=read,
     reasoning=lambda knobs: REASONING if knobs.reasoning else 0,
     stop=lambda knobs: () if knobs.reasoning else ("\n",),
 )

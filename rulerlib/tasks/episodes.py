@@ -23,9 +23,7 @@ from random import Random
 from typing import Any
 
 from rulerlib.errors import LARGEST, whole_number
-from rulerlib.languages import Language
-from rulerlib.sources import slots
-from rulerlib.sources.regions import Regions, read_wording
+from rulerlib.languages import Language, names, slots
 from rulerlib.texts import digest
 
 
@@ -202,23 +200,22 @@ def told(template: str, words: Mapping[str, str]) -> tuple[str, Spans]:
 
 def fingerprint(language: Language, section: str) -> str:
     """Return a short hash of the sentences and names that a section's episodes are told with."""
-    names = read_wording(language.folder / "encyclopedia.toml")
+    tables = language.section("names")
     sentences = language.section(section), language.articles
-    return digest([repr(sentences), repr(names["names"]), repr(names["format"])])
+    return digest([repr(sentences), repr(tables["names"]), repr(tables["format"])])
 
 
-class Names(Regions):
+class Names(names.Names):
     """The names of people, towns, ships and rivers in a language; no two are equal.
 
-    ``seed`` decides their order. The language's folder must have an ``encyclopedia.toml``.
+    ``seed`` decides their order.
     """
 
     def __init__(self, language: Language, seed: str) -> None:
-        wording = read_wording(language.folder / "encyclopedia.toml")
-        number = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big")
-        super().__init__(wording, number)
+        super().__init__(
+            language, int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big")
+        )
         self.people = _people(language)
-        self.months: list[str] = wording["format"]["months"]
 
     def count(self, kind: str) -> int:
         """Return how many names there are of a kind."""
@@ -238,12 +235,12 @@ class Names(Regions):
 @functools.cache
 def _people(language: Language) -> tuple[str, ...]:
     """Return all first names of a language but those that hide in another, as Alton in Halton."""
-    wording = read_wording(language.folder / "encyclopedia.toml")["names"]["first"]
-    names = {
+    first = language.section("names")["names"]["first"]
+    people = {
         start + end: (start + end).casefold()
-        for table in wording.values()
+        for table in first.values()
         for start in table["starts"]
         for end in table["ends"]
     }
-    together = " ".join(names.values())
-    return tuple(name for name, folded in names.items() if together.count(folded) == 1)
+    together = " ".join(people.values())
+    return tuple(name for name, folded in people.items() if together.count(folded) == 1)

@@ -164,6 +164,11 @@ class Maker(ABC):
         return haystack
 
     @property
+    def repeats(self) -> bool:
+        """Whether prompts are filled with documents, which repeat if there are too few."""
+        return False
+
+    @property
     def alike(self) -> bool:
         """Whether all drafts are of one form and differ in a few names and numbers alone.
 

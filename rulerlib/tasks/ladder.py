@@ -18,9 +18,9 @@ After RULERv2 (NVIDIA, NeMo-Skills ``ruler2``, Apache-2.0), where they are calle
 
 The basic steps of keys and values are RULER's needles among needles. Questions are word problems of
 our own with four options, which need no knowledge; there they are MMLU's, with five solved examples
-before those to be solved (here the form is told). Documents are the fictional encyclopedia, there
-HotpotQA; a text is the first two sentences of a document, there all of it, and sentences are copied
-from documents, there whole documents.
+before those to be solved (here the form is told). Documents are those of `qa_2`, there HotpotQA's;
+a text is the first two sentences of a document, there all of it, and sentences are copied from
+documents, there whole documents.
 
 There all prompts have one turn. Here a chat model is given the context in a first turn, which it is
 said to have read, and the task in the next; a base model reads both as one text.
@@ -46,11 +46,11 @@ from rulerlib.metrics.matches import clean, soft
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring, one_form
-from rulerlib.sources.source import Question
-from rulerlib.tasks import mistakes, readers
+from rulerlib.sources.source import Question, Rows
+from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
 from rulerlib.tasks.niah import value_of
-from rulerlib.tasks.qa import Questions
+from rulerlib.tasks.qa import NumberedQuestion, Questions
 from rulerlib.texts import digest, filled
 
 KINDS, STEPS = ("keys", "values", "documents"), ("basic", "easy", "medium", "hard")
@@ -89,17 +89,12 @@ class Knobs(Checked):
     num_values: int = knob(4, whole_number, 2, 8)
 
     # What `qa` asks of its knobs.
-    source, context, depth, num_documents = None, True, None, None
+    source, context, depth, num_documents, hops = None, True, None, None, 2
 
     @property
     def lines(self) -> int:
         """The lines of a key."""
         return self.num_values if self.kind == "values" else 1
-
-    @property
-    def hops(self) -> int:
-        """Documents that an answer needs."""
-        return 1 if self.step == "basic" else 2
 
     @property
     def solved(self) -> bool:
@@ -278,24 +273,27 @@ def answered(
     return None if knobs.step == "basic" else copied if copies else last
 
 
-class Indexed:
-    """A world whose documents have numbers of seven digits before them."""
+# Between two sentences: the full stop of an ordinal number is followed by a small letter.
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-ZÀ-ÖØ-Þ])")
 
-    def __init__(self, world: Any) -> None:
-        self._world = world
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._world, name)
+class Indexed(Rows):
+    """Documents after a number of seven digits."""
 
-    def key(self, index: int) -> str:
+    def __init__(self, rows: Rows) -> None:
+        documents = [rows.document(index) for index in range(rows.num_documents)]
+        super().__init__(
+            [f"{self.key(index)}:\n{text}" for index, text in enumerate(documents)],
+            [(rows.question(at), rows.related(at)) for at in range(rows.num_questions)],
+        )
+
+    @staticmethod
+    def key(index: int) -> str:
         """Return the number of a document; no two have the same."""
-        return str((index * 7_368_787 + self._world.seed) % 9_000_000 + 1_000_000)
-
-    def document(self, index: int) -> str:
-        """Return a document after its number."""
-        return f"{self.key(index)}:\n{self._world.document(index)}"
+        return str(index * 7_368_787 % 9_000_000 + 1_000_000)
 
 
+# One object for each, so that its documents are counted once.
 _indexed = lru_cache(4)(Indexed)
 
 
@@ -305,8 +303,8 @@ class DocumentQuestions(Questions):
     knobs: Any
 
     @cached_property
-    def source(self) -> Any:
-        """The encyclopedia, whose documents have numbers."""
+    def source(self) -> Rows:
+        """The documents of `qa_2` after their numbers."""
         return _indexed(super().source)
 
     @property
@@ -318,26 +316,35 @@ class DocumentQuestions(Questions):
     def label(self) -> str:
         return self.language.text("ladder", "document")
 
+    def asked(self, index: int, rng: random.Random, queries: int) -> list[NumberedQuestion]:
+        asked = super().asked(index, rng, queries)
+        if self.knobs.step != "basic":
+            return asked
+        # Whose text it is takes one document to tell.
+        return [(at, replace(question, targets=question.targets[:1])) for at, question in asked]
+
     def _draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
-        draft, step, source = super()._draft(question, placed), self.knobs.step, self.source
-        entries = [source.entry(target) for target in question.targets]
-        query = " ".join(entries[0].sentences[:2]) if step == "basic" else question.text
+        draft, step = super()._draft(question, placed), self.knobs.step
+        query = question.text
+        if step == "basic":
+            text = self.source.document(question.targets[0]).rpartition("\n")[2]
+            query = " ".join(_SENTENCE.split(text)[:2])
         text = self.language.fill("ladder", "documents", step, query=query)
         draft.head, draft.tail, draft.answer_prefix = framed(self.language, "documents", text, step)
         if step in ("basic", "easy"):
-            draft.outputs = [source.key(target) for target in question.targets]
+            draft.outputs = [Indexed.key(target) for target in question.targets]
             for target, needle in zip(placed, draft.needles, strict=True):
                 needle.value = (0, 7) if target in question.targets else None
-        facts = [hop.partition(".")[2] for hop in getattr(question, "fact", "").split(">")]
-        pairs = zip(entries, facts, strict=True)
-        evidence = [entry.sentences[entry.stated[fact]] for entry, fact in pairs]
-        draft.answer = answered(self.knobs, evidence, draft.outputs, self.language)
+        draft.answer = answered(self.knobs, question.evidence, draft.outputs, self.language)
         draft.tail = after_reading(draft.tail, self)
         return draft
 
 
 def read(prompt: str, language: Language) -> str | None:
-    """Return the answer that is asked for, of what the prompt has; `niah` reads basic lines."""
+    """Return the answer that is asked for, of what the prompt has; `niah` reads basic lines.
+
+    Of documents it tells only whose text it is: the other steps take a reader of prose.
+    """
     ordinals, tail = language.section("ladder")["ordinals"], prompt[-QUESTION:]
     # Between its turns a chat template has words of its own, and no full stop.
     context = prompt.rpartition(language.text("ladder", "reply"))[0]
@@ -352,21 +359,11 @@ def read(prompt: str, language: Language) -> str | None:
             if kind == "keys" and step != "easy":
                 outputs = [solution(text, language) for text in values]
             return answered(Knobs(kind, step), values, outputs or [""], language)
-    for step in STEPS:
-        if names := language.unfill(tail, "ladder", "documents", step):
-            start = re.escape(language.fill("ladder", "document", text=""))
-            form = re.compile(rf"^{start}(\d{{7}}):\n([^\n]+)\n([^\n]+)$", re.MULTILINE)
-            keys, texts = dict[str, str](), dict[str, str]()
-            for key, title, text in form.findall(prompt):
-                keys[title], texts[title] = key, text
-            if step == "basic":
-                hits = (title for title in texts if texts[title].startswith(names["query"]))
-                return keys.get(next(hits, ""), "")
-            if not (steps := readers.follow(names["query"], texts, language)):
-                return ""
-            last = keys[steps[-1][0]] if step == "easy" else steps[-1][2]
-            evidence = [words for _, words, _ in steps]
-            return answered(Knobs("documents", step), evidence, [last], language)
+    if names := language.unfill(tail, "ladder", "documents", "basic"):
+        start = re.escape(language.fill("ladder", "document", text=""))
+        form = rf"^{start}(\d{{7}}):\n[^\n]+\n{re.escape(names['query'])}"
+        hit = re.search(form, prompt, re.MULTILINE)
+        return hit[1] if hit else ""
     return None
 
 

@@ -19,18 +19,17 @@ An example of ``qa_1`` (English, shortened)::
 
     outputs: ["12 December 1886", "December 12, 1886", ..., "1886-12-12"]
 
-Any one reference suffices. By default the documents are a fictional
-encyclopedia (`rulerlib.sources.encyclopedia`), so that no model knows an answer by
-heart; ``source`` takes SQuAD, HotpotQA and what has their shape instead (Hsieh
-et al. 2024, "RULER: What's the Real Context Size of Your Long-Context Language
-Models?", section 3.4). Unlike there, the depth of the target documents is set
-and recorded.
+Any one reference suffices. By default the documents are entries of a fictional encyclopedia, in
+the language's ``squad.json.gz`` (one document) and ``hotpotqa.json.gz`` (two), so that no model
+knows an answer by heart; ``source`` takes SQuAD, HotpotQA and files in their formats instead (Hsieh
+et al. 2024, "RULER: What's the Real Context Size of Your Long-Context Language Models?", section
+3.4). Where the documents do not fill the length they are repeated, as there. Unlike there, the
+depth of the target documents is set and recorded.
 """
 
 from __future__ import annotations
 
 import bisect
-import hashlib
 import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,15 +37,14 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
-from rulerlib.errors import TooFewDocumentsError, flag, require, whole_number
-from rulerlib.filling import Shared, Take
+from rulerlib.errors import flag, require, whole_number
+from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Needle, depth_of, depths_of, one_depth
 from rulerlib.scoring import ANY
-from rulerlib.sources import open_source, source_file
-from rulerlib.sources.encyclopedia import World
-from rulerlib.sources.source import POOL, Question, Rows
+from rulerlib.sources import built_in, open_source, source_file
+from rulerlib.sources.source import Question, Rows
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.documents import Documents, Numbered, Source
+from rulerlib.tasks.documents import Documents, Numbered
 from rulerlib.tasks.family import QUESTIONS, Checked, Family, Maker, knob
 
 
@@ -65,7 +63,7 @@ class Knobs(Checked):
         Documents that an answer needs: 1, or 2 (or more, in a source that has such
         questions). A source with none of that kind is an error.
     source
-        None: the fictional encyclopedia. Else a file in the schema of SQuAD or
+        None: the language's own file. Else a file in the schema of SQuAD or
         HotpotQA, or such a data set of the hub, ``"owner/name"``.
     num_documents
         Documents in the prompt, targets included; None: as many as fit.
@@ -103,35 +101,33 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     return None, ""
 
 
-# Documents of the encyclopedia: as many as there are names for in every language, 4M tokens. One
-# that is not used costs nothing.
-WORLD = 24_000
-
-# Numbers of questions of the encyclopedia that replace those that do not go with others.
-OTHERS = range(1_000_000, 2_000_000)
-
-# How many of them are tried.
-TRIES = 1000
+# The built-in file by the number of documents that an answer needs.
+FILES = {1: "squad", 2: "hotpotqa"}
 
 NumberedQuestion = tuple[int, Question]
-"""A question after its number in the source, or that of another one on the same matter."""
+"""A question after its number in the source."""
 
 
 class Questions(Maker):
-    """Makes the samples of one setting; from ``seed`` world and order of questions are drawn."""
+    """Makes the samples of one setting; ``seed`` decides the order of the questions."""
 
     knobs: Knobs
     # Documents beside the targets, their labels included.
     distractors = True
 
+    @property
+    def name(self) -> str:
+        """The file or data set of the questions."""
+        return self.knobs.source or built_in(self.language, FILES[self.knobs.hops])
+
     @cached_property
-    def source(self) -> Source:
+    def source(self) -> Rows:
         """The source of questions and documents."""
-        name, hops = self.knobs.source, self.knobs.hops
-        if name is None:
-            number = int.from_bytes(hashlib.sha256(self._seed.encode()).digest()[:4], "big")
-            return _world(self.language, number, WORLD, hops, about=POOL)
-        return opened(name).asking(hops, name)
+        hops = self.knobs.hops
+        rows = opened(self.name).only(lambda question: min(len(question.targets), 2) == hops)
+        allowed_values = f"{3 - hops}, the number of documents that an answer needs in {self.name}"
+        require(rows.num_questions, "hops", hops, allowed_values)
+        return rows
 
     @property
     def digest(self) -> str:
@@ -158,87 +154,26 @@ class Questions(Maker):
         questions = [question for _, question in questions_asked]
         return self._drafts(questions, index, rng), partial(self._take, questions_asked, rng)
 
-    def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Shared:
-        """Return one context with ``queries`` questions; see `Maker.shared`.
-
-        Raises
-        ------
-        TooFewDocumentsError
-            If all documents of the source together are too short for the length.
-        """
-        shared = super().shared(index, rng, queries, whole)
-        filled, length = shared.longest, self.budget.length
-        if (
-            self.knobs.context
-            and self.wanted is None
-            and length - filled > self.haystack.counted.most
-        ):
-            # All documents are in the prompt. The same length must do for every question.
-            document = max(self.haystack.counted.most, self.haystack.longest)
-            if length - filled > document + 2 * self._longest_question:
-                raise TooFewDocumentsError(
-                    length,
-                    filled + document + self._longest_question,
-                    self.knobs.source or "the encyclopedia",
-                    self.source.num_documents,
-                )
-        return shared
-
-    @cached_property
-    def _longest_question(self) -> int:
-        """The tokens of the longest question of a file or data set."""
-        questions = map(self.source.question, range(self.source.num_questions or 0))
-        return max(map(self.budget.tokenizer.count, map(self._question, questions)), default=0)
-
-    def _question(self, question: Question) -> str:
-        """Return a question as it is asked."""
-        return question.text
+    @property
+    def repeats(self) -> bool:
+        return self.knobs.context and self.wanted is None
 
     def asked(self, index: int, rng: random.Random, queries: int) -> list[NumberedQuestion]:
-        """Return the questions on one context, each after its number in the source.
-
-        Where an answer must stand in its own target documents alone, a question whose answer
-        stands in another's target, or the other way round, gives way to one that is drawn.
-        """
-        source, numbers = self.source, list[int]()
-        most = source.num_questions
-        allowed_values = f"at most {most}, the number of questions in {self.knobs.source}"
-        require(most is None or queries <= most, "queries_per_context", queries, allowed_values)
-        for at in range(queries):
-            number = self._number(index * queries + at)
-            tries = 0
-            while source.exclusive and any(self._clash(number, other) for other in numbers):
-                tries += 1
-                allowed_values = (
-                    f"less: no more than {at} questions were found whose answers stand in"
-                    " no other's documents"
-                )
-                require(tries <= TRIES, "queries_per_context", queries, allowed_values)
-                number = rng.choice(OTHERS)
-            numbers.append(number)
-        return [(number, source.question(number)) for number in numbers]
-
-    def _clash(self, one: int, other: int) -> bool:
-        """Return whether an answer to either question stands in the other's targets alone."""
-        questions_asked = self.source.question(one), self.source.question(other)
-        return questions_asked[0].text == questions_asked[1].text or any(
-            answer.casefold() in self.haystack.counted.folded(target)
-            for mine, yours in (questions_asked, questions_asked[::-1])
-            for target in yours.targets
-            if target not in mine.targets
-            for answer in mine.answers
-        )
+        """Return the questions on one context, each after its number in the source."""
+        most = self.source.num_questions
+        allowed_values = f"at most {most}, the number of questions in {self.name}"
+        require(queries <= most, "queries_per_context", queries, allowed_values)
+        numbers = [self._number(index * queries + at) for at in range(queries)]
+        return [(number, self.source.question(number)) for number in numbers]
 
     def _number(self, index: int) -> int:
         """Return the number of a sample's question."""
-        if self.source.num_questions is None:
-            return index
         # Each question once, then each once more with other documents.
         return self._order[index % self.source.num_questions]
 
     @cached_property
     def _order(self) -> list[int]:
-        order = list(range(self.source.num_questions or 0))
+        order = list(range(self.source.num_questions))
         random.Random(f"{self._seed} order").shuffle(order)
         return order
 
@@ -261,7 +196,7 @@ class Questions(Maker):
     def _draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
         """Return the draft of one question, given the depths of all target documents."""
         template = "template" if self.knobs.context else "no_context_template"
-        text = self.language.fill("question_answering", template, query=self._question(question))
+        text = self.language.fill("question_answering", template, query=question.text)
         head, _, tail = text.partition("{context}")
         prefix = self.language.text("question_answering", "answer_prefix")
         draft = Draft(
@@ -307,7 +242,6 @@ class Questions(Maker):
         )
         holds = wanted is None or wanted >= targets
         require(holds, "num_documents", wanted, f"at least {targets}, which {one}")
-        answers = [answer.casefold() for question in questions for answer in question.answers]
         numbers = dict.fromkeys(number for number, _ in questions_asked)
         related = list(dict.fromkeys(index for one in numbers for index in source.related(one)))
         rng.shuffle(related)
@@ -318,16 +252,9 @@ class Questions(Maker):
         (ahead := random.Random()).setstate(rng.getstate())
         likely = room // self.haystack.mean if wanted is None else wanted
         documents.cost(*itertools.islice(_shuffled(self.haystack.pool, ahead), likely))
-        # Those outside the pool only if that is not enough.
-        everything = range(source.num_documents)
-        for index in itertools.chain(related, _shuffled(self.haystack.pool, rng), everything):
+        for index in self._distractors(related, seen, rng):
             if wanted == targets + len(chosen):
                 break
-            if index in seen:
-                continue
-            seen.add(index)
-            if source.exclusive and any(answer in documents.folded(index) for answer in answers):
-                continue
             count = targets + len(chosen)
             if count == len(labels):
                 labels = documents.label_costs(count + 1)
@@ -339,6 +266,21 @@ class Questions(Maker):
         holds = wanted is None or wanted <= there
         require(holds, "num_documents", wanted, f"at most {there}, all that there are")
         return Numbered(documents, chosen, [rng.random() for _ in chosen], wanted is not None)
+
+    def _distractors(
+        self, related: Sequence[int], targets: set[int], rng: random.Random
+    ) -> Iterator[int]:
+        """Yield all documents but the targets, the most wanted first, then all of them again."""
+        everything, seen = range(self.source.num_documents), set(targets)
+        # Those outside the pool only if that is not enough.
+        for index in itertools.chain(related, _shuffled(self.haystack.pool, rng), everything):
+            if index not in seen:
+                seen.add(index)
+                yield index
+        # RULER repeats all documents. Here those with the answer stand once where there are others.
+        others = [index for index in everything if index not in targets] or everything
+        while self.repeats:
+            yield from rng.sample(others, len(others))
 
 
 def _first_answer(document: str, answers: Sequence[str]) -> tuple[int, int] | None:
@@ -368,10 +310,6 @@ def _shuffled(indices: Sequence[int], rng: random.Random) -> Iterator[int]:
         order[other] = order.get(at, at)
 
 
-# The next length of a task asks about the same world, and mostly about the same entries.
-_world = lru_cache(4)(World)
-
-
 def opened(name: str, side: str = "validation") -> Rows:
     """Return a source by its name; a file is read again only when it has changed."""
     path = source_file(name)
@@ -393,4 +331,4 @@ FAMILY = Family(
     most_queries=most_queries,
     explain=mistakes.explain_question,
 )
-"""RULER's two settings, SQuAD (one document) and HotpotQA (two), on the fictional world."""
+"""RULER's two settings, SQuAD (one document) and HotpotQA (two)."""

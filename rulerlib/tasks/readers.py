@@ -13,20 +13,13 @@ True
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any
 
 from rulerlib.languages import Language
 
 # The list of words, whose example stands in a list of its own before it.
 _FIRST = re.compile(r"(?<!\S)1\. ")
-
-# Between two sentences; no capital letter follows the full stop of an ordinal number.
-_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-ZÀ-ÖØ-Þ])")
 
 
 def needles(prompt: str, language: Language) -> str | None:
@@ -79,62 +72,3 @@ def frequent(prompt: str, language: Language) -> str | None:
 
 def _ranked(words: Counter[str], count: int, language: Language) -> str:
     return language.join([word for word, _ in words.most_common(count)])
-
-
-@lru_cache(4)
-def _wordings(
-    language: Language,
-) -> tuple[list[tuple[re.Pattern[str], list[tuple[str, str]]]], Any]:
-    """Return each wording of a question with the kinds and facts that it asks for, and of facts."""
-    from rulerlib.sources.regions import PATHS, read_wording
-
-    kinds = read_wording(language.folder / "encyclopedia.toml")["kinds"]
-    questions = list[tuple[re.Pattern[str], list[tuple[str, str]]]]()
-    for path in itertools.chain(*PATHS.values()):
-        pairs = [(path[at], path[at + 1]) for at in range(0, len(path), 2)]
-        kind, fact = pairs[-1]
-        subjects = kinds[path[0]]["subject"]
-        if len(pairs) > 1:
-            subjects = kinds[path[0]]["facts"][path[1]]["hop"]
-        for subject, ask in itertools.product(subjects, kinds[kind]["facts"][fact]["ask"]):
-            text = ask.format(subject=subject.format(name="\0")).replace(",?", "?")
-            text = re.escape(text.replace(",,", ",")).replace("\\\0", "\0").replace("\0", "(.+)")
-            questions.append((re.compile(text), pairs))
-    # A name is words with capitals, so that "On 4 July 1946 Clespegate died" is no day "4".
-    name = r"[A-ZÆØÅ]\S*(?: [A-ZÆØÅ]\S*)*"
-    slots = {"value": "(.+?)", "name": name, "last": name}
-
-    def form(say: str) -> re.Pattern[str]:
-        pieces = re.split(r"\{(\w+)\}", say)
-        pieces[::2] = map(re.escape, pieces[::2])
-        pieces[1::2] = [slots.get(slot, ".+?") for slot in pieces[1::2]]
-        return re.compile("".join(pieces))
-
-    says = {
-        (kind, fact): [*map(form, wording["say"])]
-        for kind, table in kinds.items()
-        for fact, wording in table["facts"].items()
-    }
-    return questions, says
-
-
-def follow(
-    question: str, documents: Mapping[str, str], language: Language
-) -> list[tuple[str, str, str]]:
-    """Return the title, the words and the value of each step that answers a question."""
-    questions, says = _wordings(language)
-    ways = ((hit[1], pairs) for form, pairs in questions if (hit := form.fullmatch(question)))
-    for title, pairs in ways:
-        steps = list[tuple[str, str, str]]()
-        for pair in pairs:
-            sentences = _SENTENCE.split(documents.get(title, ""))
-            trials = itertools.product(says[pair], sentences)
-            hits = filter(None, (say.fullmatch(sentence) for say, sentence in trials))
-            # A wording may fit that of another fact, which says more: the shortest one is meant.
-            if (hit := min(hits, key=lambda one: len(one[1]), default=None)) is None:
-                break
-            steps.append((title, hit[0], hit[1]))
-            title = hit[1]
-        if len(steps) == len(pairs):
-            return steps
-    return []

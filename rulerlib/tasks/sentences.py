@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 from rulerlib.errors import DataError
 from rulerlib.languages import Language
-from rulerlib.sources.regions import read_wording
 
 _TO_PEOPLE = (
     "teacher", "doctor", "lawyer", "guardian", "employer", "bookkeeper", "gardener", "barber",
@@ -211,8 +210,7 @@ class Reader:
     def _learn_dates(self, form: str) -> str:
         """Learn how a day is written, and return a pattern of it without groups."""
         if not self._months:
-            path = self.language.folder / "encyclopedia.toml"
-            self._months = read_wording(path)["format"]["months"]
+            self._months = self.language.section("names")["format"]["months"]
         slots = {"day": r"\d{1,2}", "month": "|".join(map(re.escape, self._months))}
         pattern = bare = ""
         for piece in re.split(r"(\{\w+\})", form):

@@ -46,8 +46,7 @@ from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 from rulerlib.errors import whole_number
-from rulerlib.languages import Language
-from rulerlib.sources import slots
+from rulerlib.languages import Language, slots
 from rulerlib.tasks import taught
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe, told
 from rulerlib.tasks.family import Checked, knob, share

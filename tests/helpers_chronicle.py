@@ -1,21 +1,12 @@
-"""Reading the chronicle: its passages and questions, by the wording of its language turned around.
+"""A solver of the built-in DROP files: the wording of the chronicle turned around.
 
-A reader knows the sentences that a pack has, and nothing of what writes with them: it finds the
-rows of a passage in its prose, finds out what a question asks, and reckons.
-
->>> from rulerlib.languages import load
->>> from rulerlib.sources.chronicle import Chronicle
->>> chronicle = Chronicle(load("en"), seed=2)
->>> question = chronicle.question(0)
->>> texts = [chronicle.document(target) for target in question.targets]
->>> reader(load("en")).answer(question.text, texts) == question.answers[0]
-True
->>> reader(load("en")).answer(question.text, []), reader(load("en")).answer("Who?", texts)
-('', None)
+It knows the sentences that a language has, and nothing of what writes with them: it finds the rows
+of a passage in its prose, finds out what a question asks, and computes the answer.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import re
@@ -23,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from rulerlib.languages import Language
-from rulerlib.sources.chronicle_passages import KINDS, Row, Value, Writing
-from rulerlib.sources.chronicle_questions import LISTED
+from tools.documents.chronicle import KINDS, Row, Value, Writing
+from tools.documents.drop_questions import LISTED
+from tools.documents.encyclopedia import genitive
 
 _WORD = r"[^\W\d_]+(?:-[^\W\d_]+)*"
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -42,11 +33,12 @@ class ReadPassage(NamedTuple):
 class PassageReader:
     """Reads the passages and questions of a language's chronicle."""
 
-    def __init__(self, language: Language) -> None:
-        self._writing = Writing(language)
-        self._forms = self._writing.wording["writing"]
-        self._format = self._writing.encyclopedia["format"]
-        listing = language.templates["list"]
+    def __init__(self, code: str) -> None:
+        self._writing = Writing(code)
+        self._forms = self._writing.forms
+        self._format = self._writing.format
+        listing = self._writing.language.templates["list"]
+        self._passage = functools.cache(self._read_passage)
         self._between = re.compile(f"{listing['separator']}|{listing['last']}")
         self._openings, self._says, self._shares = (
             {kind: list[re.Pattern[str]]() for kind in KINDS} for _ in range(3)
@@ -93,7 +85,7 @@ class PassageReader:
             "name": name, "date": date, "month": months, "row": f"(?:{date}|{name})",
             "names": ".+?", "person": ".+?", "years": years, "year": f"(?:{together}|{years})",
             "decimal": rf"\d+(?:{point}\d+)?", "limit": number, "limit_word": spelled,
-            "subject": _any(table["subject"], r"\{word\}", _WORD),
+            "subject": re.sub(r"\\\{word(_s)?\\\}", lambda _: _WORD, _any(table["subject"])),
             "place": _any([*table.get("places", {}).values()]),
         }  # fmt: skip
         slots |= {key: _any(words) for key, words in self._writing.wording["lists"].items()}
@@ -103,6 +95,10 @@ class PassageReader:
         return slots
 
     # ------------------------------------------------------------ values
+
+    def numbers(self, text: str) -> set[Decimal]:
+        """Return all numbers of a text, in digits or in words."""
+        return self._writing.numbers(text)
 
     def _number(self, text: str) -> int:
         words = self._forms["words"]
@@ -118,7 +114,7 @@ class PassageReader:
 
     # ------------------------------------------------------------ passages
 
-    def _passage(self, text: str, kind: str, subject: str) -> ReadPassage | None:
+    def _read_passage(self, text: str, kind: str, subject: str) -> ReadPassage | None:
         """Return what a text says of a subject; None: it is about another one."""
         hits = (form.search(text) for form in self._openings[kind] if subject in text)
         opening = next((hit for hit in hits if hit and hit["subject"] == subject), None)
@@ -144,9 +140,12 @@ class PassageReader:
 
     # ------------------------------------------------------------ questions
 
-    def answer(self, question: str, texts: Iterable[str]) -> str | None:
-        """Return what follows from some texts; ``""``: nothing; None: it is no such question."""
-        texts, text = [*texts], None
+    def answers(self, question: str, texts: Iterable[str]) -> set[tuple[str, ...]]:
+        """Return all answers that follow from some texts, each a number or names.
+
+        Swedish names are in the genitive, because texts have many of them in that form alone.
+        """
+        texts, found = [*texts], set()
         for kind, keys, form in self._asks:
             if (hit := form.fullmatch(question)) is None:
                 continue
@@ -155,22 +154,12 @@ class PassageReader:
             years = re.findall(r"\d{4}", " ".join(names.get(name, "") for name in told))
             read = (self._passage(one, kind, names["subject"]) for one in texts)
             passages = [passage for passage in read if passage and passage.year in years]
-            if text := self._reckoned(kind, keys, names, passages):
-                return text
-        return text
-
-    def _reckoned(
-        self, kind: str, keys: tuple[str, ...], names: dict[str, str], of: list[ReadPassage]
-    ) -> str:
-        """Return the answer to a question from what passages say; ``""``: nothing follows."""
-        if not of:
-            return ""
-        try:
-            values = self._values(kind, keys, names, of)
-        except (IndexError, KeyError, ValueError):
-            # Something that it names is not told.
-            return ""
-        return ", ".join(map(self._writing.written, values))
+            if passages:
+                # A wording that fits by chance names something that is not told.
+                with contextlib.suppress(IndexError, KeyError, ValueError):
+                    values = self._values(kind, keys, names, passages)
+                    found.add(tuple(genitive(self._writing.written(value)) for value in values))
+        return found
 
     def _values(
         self, kind: str, keys: tuple[str, ...], names: dict[str, str], of: list[ReadPassage]
@@ -184,7 +173,8 @@ class PassageReader:
         rows.sort(key=lambda row: row["date"])
         if "a" in names:
             # The first one of each name; a name that is not told is an error.
-            first, last = ([row["name"] for row in rows].index(names[name]) for name in "ab")
+            told = [genitive(row["name"]) for row in rows]
+            first, last = (told.index(genitive(names[name])) for name in "ab")
             days: int = (rows[last]["date"] - rows[first]["date"]).days
             return [days] if keys == ("days",) else [rows[min(first, last)]["name"]]
         if keys == ("order",):
@@ -204,13 +194,14 @@ class PassageReader:
         """Return what a question about a measure comes to."""
         several, label = way.startswith("years_"), KINDS[kind]["label"]
         if several:
-            rows, label = [row for row in rows if row["name"] == names["name"]], "year"
+            wanted = genitive(names["name"])
+            rows, label = [row for row in rows if genitive(row["name"]) == wanted], "year"
         chosen = [names[name] for name in "ab" if name in names]
         if "names" in names:
             chosen = self._between.split(names["names"])
         if chosen:
-            called = {self._writing.written(row[label]): row for row in rows}
-            rows = [called[name] for name in chosen]
+            called = {genitive(self._writing.written(row[label])): row for row in rows}
+            rows = [called[genitive(name)] for name in chosen]
         rows = sorted(rows, key=lambda row: row[measure], reverse=True)
         match way.removeprefix("years_"):
             case "above" | "below" as side:
@@ -228,10 +219,9 @@ class PassageReader:
                 return [rows[-1 if other == "smallest" else 0][label]]
 
 
-def _any(words: Iterable[str], slot: str = "", inside: str = "") -> str:
-    """Return a pattern of any of some words, the longest first; in ``slot`` stands ``inside``."""
-    longest = sorted(map(re.escape, words), key=len, reverse=True)
-    return f"(?:{'|'.join(longest)})".replace(slot, inside) if slot else f"(?:{'|'.join(longest)})"
+def _any(words: Iterable[str]) -> str:
+    """Return a pattern of any of some words, the longest first."""
+    return f"(?:{'|'.join(sorted(map(re.escape, words), key=len, reverse=True))})"
 
 
 def _pattern(template: str, slots: Mapping[str, str]) -> re.Pattern[str]:
@@ -240,14 +230,17 @@ def _pattern(template: str, slots: Mapping[str, str]) -> re.Pattern[str]:
     for at in range(0, len(pieces), 2):
         pieces[at] = re.escape(pieces[at])
     for at in range(1, len(pieces), 2):
-        name, _, form = (slot := pieces[at]).partition("_")
+        slot = pieces[at].removesuffix("_s")
+        genitive_s = "s?" if slot != pieces[at] else ""
+        name, _, form = slot.partition("_")
         unnamed = form == "noun" or name in names
         pieces[at] = f"(?:{slots[slot]})" if unnamed else f"(?P<{name}>{slots[slot]})"
+        pieces[at] += genitive_s
         names.add(name if not unnamed else "")
     return re.compile("".join(pieces))
 
 
-@functools.lru_cache(4)
-def reader(language: Language) -> PassageReader:
+@functools.cache
+def reader(code: str) -> PassageReader:
     """Return the reader of a language, made once."""
-    return PassageReader(language)
+    return PassageReader(code)

@@ -36,32 +36,28 @@ def section(language: Language, name: str) -> dict[str, Any]:
 
 
 def checked(
-    path: Path,
-    what: str,
-    wanted: Mapping[str, str] | None = None,
-    tables: dict[str, Any] | None = None,
+    path: Path, what: str, wanted: Mapping[str, str], tables: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the tables of a wording, checked.
 
     Parameters
     ----------
     path, what
-        Its file, and what that is: ``"an encyclopedia"``.
+        Its file, and what that is: ``"the section spatial"``.
     wanted
         The names for each place, as ``slots.toml`` has them; a step that ends in ``?`` may be
-        missing. None: those that ``slots.toml`` has for such a file.
+        missing.
     tables
-        What stands in the file; None: it is read.
+        The content of the file.
 
     Raises
     ------
     DataError
-        If the file cannot be read or lacks something, or if a text lacks a name in braces, or has
-        one that nothing would fill.
+        If something is missing, or if a text lacks a name in braces, or has one that nothing would
+        fill.
     """
-    tables = read_toml(path, what) if tables is None else tables
     try:
-        for places, names in (_TABLES[path.stem] if wanted is None else wanted).items():
+        for places, names in wanted.items():
             for pieces in itertools.product(*(part.split(",") for part in _CHOICE.split(places))):
                 for place, passed, text in _reached(tables, "".join(pieces).split(".")):
                     if names != "*":

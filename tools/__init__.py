@@ -1,0 +1,1 @@
+"""Tools that are run from a checkout and are not part of the package."""

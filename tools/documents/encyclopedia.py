@@ -94,7 +94,7 @@ class Words(dict[str, Any]):
         return next(self._lists[name])
 
 
-@dataclass
+@dataclass(eq=False)
 class Entry:
     """One document of the encyclopedia.
 

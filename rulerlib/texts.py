@@ -40,9 +40,11 @@ _STRAY = re.compile(r"[\x80-\x84\x86-\x9f]")
 SUFFIXES = (".txt", ".json", ".jsonl")
 """The files of a folder that are read as texts."""
 
-# A sentence ends at . ! or ? (with closing quotes or brackets) before a space, or at a full stop of
-# Chinese and Japanese, which no space follows.
-END = re.compile(r"(?<=[.!?…])[\"'“”’«»)\]]*\s+|(?<=[。！？])[」』”’）]*\s*")
+# A sentence ends at . ! or ? before a space, or at a Chinese or Japanese full stop, which no space
+# follows. After closing quotes or brackets, a small letter continues it: "Is it here?" she asked.
+END = re.compile(
+    r"(?<=[.!?…])(?:\s+|[\"'“”’«»)\]]+\s+(?![a-zà-öø-ÿ]))|(?<=[。！？])[」』”’）]*\s*"
+)
 
 
 def sentences(texts: Iterable[str]) -> list[str]:

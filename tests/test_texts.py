@@ -24,6 +24,8 @@ from rulerlib.texts import checked, digest, read_texts, sentences
         ('Hun sagde: "Kom." Han kom.', ['Hun sagde: "Kom."', "Han kom."]),
         ("»Nej.« Så gik hun.", ["»Nej.«", "Så gik hun."]),
         ("(Et indskud.) Videre.", ["(Et indskud.)", "Videre."]),
+        ('"Kommer du?" spurgte hun. "Ja!"', ['"Kommer du?" spurgte hun.', '"Ja!"']),
+        ("«Ja!» øvet han. Så kom hun.", ["«Ja!» øvet han.", "Så kom hun."]),
         ("Prisen er 3.50 kroner. Dyrt.", ["Prisen er 3.50 kroner.", "Dyrt."]),
         ("uden punktum", ["uden punktum"]),
         ("  \t\n ", []),

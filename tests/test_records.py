@@ -43,14 +43,14 @@ QUESTIONS = {
         r" Skriv kun emnet\.",
     ],
     "en": [
-        rf'How many of the messages {WITHIN["en"]} are about the subject "(\w+)"\? Write the number'
-        r" only\.",
-        rf"Which of the subjects (.+) occurs most often in the messages {WITHIN['en']}\? Write the"
-        r" subject only\.",
+        rf'How many of the messages {WITHIN["en"]} are about the subject "(\w+)"\? Write only the'
+        r" number\.",
+        rf"Which of the subjects (.+) occurs most often in the messages {WITHIN['en']}\? Write only"
+        r" the subject\.",
         rf"Which of the subjects (.+) occurs least often, or never, in the messages {WITHIN['en']}"
-        r"\? Write the subject only\.",
+        r"\? Write only the subject\.",
         rf"Which of the two subjects (\w+ and \w+) occurs more often in the messages {WITHIN['en']}"
-        r"\? Write the subject only\.",
+        r"\? Write only the subject\.",
     ],
 }
 ASK = {"da": "\n\nSpørgsmål: ", "en": "\n\nQuestion: "}

@@ -7,7 +7,7 @@ An example of ``records`` (English, shortened)::
     2024-05-03 | Leo | The match against the visitors ended in a draw on Saturday.
     2024-11-20 | Nora | My aunt baked a plum tart and put out lemon curd as well yesterday.
     ...
-    Question: How many of the messages above are about the subject "sport"? Write the number only.
+    Question: How many of the messages above are about the subject "sport"? Write only the number.
 
     outputs: ["107"]
 

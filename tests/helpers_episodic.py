@@ -127,14 +127,15 @@ def turns(code: str) -> list[tuple[str, re.Pattern[str]]]:
     ]
 
 
-def owned(topic: str, speaker: str) -> tuple[str, str]:
+def owned(code: str, topic: str, speaker: str) -> tuple[str, str]:
     """Return whose thing it is and what, from the words for it."""
-    if found := re.search(r"\b(?:[Mm]y|[Mm]in|[Mm]itt?)\b ", topic):
-        owner = speaker
-    else:
-        found = re.search(r"\b([A-ZÆØÅÄÖ][a-zæøåäö]*)(?:'s|(?<=s)'|s) ", topic)
-        owner = found[1]
-    return owner, (topic[: found.start()] + topic[found.end() :]).lower()
+    for name, thing in wording(code)["conversation"]["things"].items():
+        if topic.casefold() == thing["mine"].casefold():
+            return speaker, name
+        before, after = map(re.escape, thing["whose"].split("{whose}"))
+        if whose := re.fullmatch(rf"{before}(\w+?)(?:'s|(?<=s)'|s){after}", topic, re.IGNORECASE):
+            return whose[1], name
+    raise AssertionError(topic)
 
 
 def listen(code: str, episode: Episode) -> dict[tuple[str, str], dict[str, list]]:
@@ -148,7 +149,7 @@ def listen(code: str, episode: Episode) -> dict[tuple[str, str], dict[str, list]
         spans = {name: fact.value(name) for name in fact.values}
         said_of = {name: text for name, text in found.items() if name != "topic"}
         assert spans == {"speaker": speaker, **said_of}
-        item = owned(found["topic"], speaker) if "topic" in found else last
+        item = owned(code, found["topic"], speaker) if "topic" in found else last
         if kind == "say":
             assert item not in known, "told once"
         else:
@@ -173,7 +174,7 @@ def listen(code: str, episode: Episode) -> dict[tuple[str, str], dict[str, list]
 
 def asked(code: str, probe: Probe) -> tuple[str, str]:
     match = next(m for kind, p in turns(code) if kind == "ask" and (m := p.fullmatch(probe.text)))
-    return owned(match["topic"], "")
+    return owned(code, match["topic"], "")
 
 
 def heard(code: str, episode: Episode, probe: Probe) -> dict[str, Any]:

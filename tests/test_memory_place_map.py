@@ -18,10 +18,10 @@ from rulerlib.tasks.episodes import Episode
 
 CODES = ["da", "en"]
 OPENING = (
-    "In Slurbebridge people go for walks. Every way there can be walked in both directions, and"
-    " there are no ways but those that are told."
+    "In Slurbebridge people go for walks. Every path there can be walked in both directions, and"
+    " there are no paths other than those mentioned."
 )
-LENGTH = "How many steps is the shortest way from {} to {} in Slurbebridge?"
+LENGTH = "How many steps is the shortest path from {} to {} in Slurbebridge?"
 STAND = "In Slurbebridge someone stands at {} and goes {}, one step each time. Where are they now?"
 
 
@@ -107,7 +107,7 @@ def test_what_was_told_more_often_or_later_holds(told):
     walk = STAND.format("a", "north")
     for texts, end in (((one, two), "c"), ((two, one), "b"), ((one, one, two), "b")):
         system = told(*texts)
-        assert system.recall("a", walk)[0].text.endswith(f"comes to {end}.")
+        assert system.recall("a", walk)[0].text.endswith(f"come to {end}.")
         assert len(map_of(system).told) == 2
 
 

@@ -31,7 +31,7 @@ both = pytest.mark.parametrize("code", CODES)
 
 ASKED = {
     "da": re.compile(r"\n\nSpørgsmål: (.+) Skriv kun svaret, så kort som muligt\."),
-    "en": re.compile(r"\n\nQuestion: (.+) Write only the answer, as short as possible\."),
+    "en": re.compile(r"\n\nQuestion: (.+) Write only the answer, as briefly as possible\."),
 }
 
 

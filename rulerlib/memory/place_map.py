@@ -8,7 +8,7 @@ walked back, each step leads both ways. A way is planned breadth first.
 >>> system = PlaceMap(tempfile.mkdtemp(), Settings(), languages.load("en"))
 >>> told = ["Corwin went north from the mill to the well.", "One step east of the well is the inn."]
 >>> system.teach("walks-0", [Text(text, number) for number, text in enumerate(told)])
->>> question = "How many steps is the shortest way from the mill to the inn in Slurbebridge?"
+>>> question = "How many steps is the shortest path from the mill to the inn in Slurbebridge?"
 >>> [recalled.text for recalled in system.recall("walks-0", question)][:2]
 ['The shortest way from the mill to the inn is NE, 2 steps.', \
 'Corwin went north from the mill to the well.']

@@ -5,7 +5,7 @@ Only the wording of a language is known; the turns of a text can stand in any or
 >>> from rulerlib.languages import load
 >>> from rulerlib.tasks.sentences import reader
 >>> text = "3 May 2012, Ely: Noted.\\n5 May 2012, Ely: Fine. I sold the old boat yesterday."
->>> question = "On which day was it that Ely sold the old boat? Write day and month."
+>>> question = "On which day was it that Ely sold the old boat? Write the day and the month."
 >>> answer(f"In the group chat of the Ware choir: {question}", text, reader(load("en")))
 '4 May'
 """

@@ -2,10 +2,10 @@
 
 An example of ``semantic`` (English, shortened)::
 
-    Corwin is the teacher of Halwen.
+    Halwen's teacher is Corwin.
     Merdan lives in Slurbebridge.
-    Perbert has Osric as a teacher.
-    In Knondebury lives Corwin.
+    Osric is Perbert's teacher.
+    Corwin's home is in Knondebury.
     ...
 
     In which town does Halwen's teacher live?

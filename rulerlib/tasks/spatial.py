@@ -2,13 +2,13 @@
 
 An example of ``spatial`` (English, shortened)::
 
-    In Slurbebridge people go for walks. Every way there can be walked in both directions, and
-    there are no ways but those that are told.
+    In Slurbebridge people go for walks. Every path there can be walked in both directions, and
+    there are no paths other than those mentioned.
     Corwin went north from the mill to the well.
     From the well one step east is the forge.
     ...
 
-    How many steps is the shortest way from the mill to the forge in Slurbebridge?
+    How many steps is the shortest path from the mill to the forge in Slurbebridge?
 
     golds: ["2", "two", "2 steps"]
 

@@ -3,11 +3,12 @@
 An example of ``episodic`` (English, shortened)::
 
     Read the following text and answer the question after it. The facts needed for the answer are
-    scattered over the text.
+    scattered throughout the text.
     ... In Sceldeport, Dunwin repaired a cradle on 2 January. August is the time of reckoning. ...
     It was in Chelmingwick that Corton repaired a cradle on 9 March. ...
 
-    Question: In Chelmingwick, what did Corton repair? Write only the answer, as short as possible.
+    Question: In Chelmingwick, what did Corton repair? Write only the answer, as briefly as
+    possible.
     Answer:
 
     outputs: ["a cradle", "cradle", "the cradle"]

@@ -69,7 +69,7 @@ FORMS = {
         "dish": (r"For supper (\w+) ordered ([^.]+)\.",
                  r"Which person is used to the taste of (.+)\?"),
         "job": (r"All summer (\w+) was paid to work as ([^.]+)\.",
-                r"Which person knows much about (.+)\?"),
+                r"Which person knows plenty about (.+)\?"),
     },
 }  # fmt: skip
 

@@ -26,8 +26,8 @@ LANGUAGES = ("da", "en")
 OPENING = {
     "da": "Her er en nummereret liste over ord. Nogle af ordene forekommer flere gange end andre."
     " Læg mærke til dem, der forekommer flest gange.\n",
-    "en": "Here is a numbered list of words. Some of the words stand in it more often than"
-    " others. Take note of those that occur most often.\n",
+    "en": "Here is a numbered list of words. Some words occur more often than others."
+    " Take note of those that occur most often.\n",
 }
 QUESTION = {
     "da": re.compile(r"\nSpørgsmål: Hvilke (\d+) ord forekommer flest gange i listen ovenfor\?"),

@@ -28,7 +28,7 @@ PROMPT = {
     "en": re.compile(
         r"Read the coded text that follows .+\. Find the three coded words that occur most"
         r" often\.\n([a-z. ]+)\n"
-        r"Question: Give no explanation\. Leave out the dots '\.\.\.'\. Which three coded words"
+        r"Question: Give no explanation\. Ignore the dots '\.\.\.'\. Which three coded words"
         r" occur most often in the coded text above\?"
     ),
 }

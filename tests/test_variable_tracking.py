@@ -44,8 +44,8 @@ PREFIX = {
         r" (\d+), nemlig:"
     ),
     "en": re.compile(
-        r" Answer: By the assignments in the text above, (\d+) variables were given the value"
-        r" (\d+), namely:"
+        r" Answer: According to the assignments in the text above, (\d+) variables were given the"
+        r" value (\d+), namely:"
     ),
 }
 NAME = re.compile(r"\b[A-Z]{3,40}\b")

@@ -82,6 +82,9 @@ SINCE = (
     ("Læg mærke til dem, der forekommer flest", "Læg mærke til dem, der står der flest"),
     ("ord forekommer flest gange i listen ovenfor", "ord står der flest gange i listen ovenfor"),
     ("ord, der forekommer flest gange i listen", "ord, der står flest gange i listen"),
+    ("Some words occur more often", "Some of the words stand in it more often"),
+    ("Ignore the dots", "Leave out the dots"),
+    ("According to the ", "By the "),
     ("Hvilke særlige magiske  for  nævnes", "Hvad er alle de særlige magiske  for , som er nævnt"),
 )
 

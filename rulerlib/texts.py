@@ -42,9 +42,7 @@ SUFFIXES = (".txt", ".json", ".jsonl")
 
 # A sentence ends at . ! or ? before a space, or at a Chinese or Japanese full stop, which no space
 # follows. After closing quotes or brackets, a small letter continues it: "Is it here?" she asked.
-END = re.compile(
-    r"(?<=[.!?…])(?:\s+|[\"'“”’«»)\]]+\s+(?![a-zà-öø-ÿ]))|(?<=[。！？])[」』”’）]*\s*"
-)
+END = re.compile(r"(?<=[.!?…])(?:\s+|[\"'“”’«»)\]]+\s+(?![a-zà-öø-ÿ]))|(?<=[。！？])[」』”’）]*\s*")
 
 
 def sentences(texts: Iterable[str]) -> list[str]:

@@ -305,10 +305,13 @@ def test_no_document_is_repeated_up_to_262144_tokens(task, words):
         assert Dataset(task, 262_144, language, words, 1).repeats is None
 
 
-def test_a_source_with_nothing_but_its_answers(words, tmp_path):
+def test_a_source_with_nothing_but_its_answers_repeats_them(words, tmp_path):
     knobs = {"source": written(tmp_path, articles(1, 1))}
-    with pytest.raises(ParameterError, match=r"source is .*, but must be a source that has more"):
-        Dataset("qa_1", 600, "en", words, knobs=knobs)[0]
+    with pytest.warns(UserWarning, match="the haystack repeats its documents, each of them"):
+        data = Dataset("qa_1", 600, "en", words, 1, knobs=knobs)
+    texts = numbered(data[0].input)
+    assert len(texts) > 10
+    assert len({text for _, text in texts}) == 1
 
 
 @pytest.mark.parametrize(("task", "file"), [("qa_1", "squad"), ("drop_1", "drop")])

@@ -131,7 +131,7 @@ def second_largest(sample: Sample, rng: random.Random) -> str | None:
         return None
     [needle, *_] = sample.parts.of_role("needle")
     options = _OPTION.findall(sample.input[needle.start : needle.end])
-    return sorted(options, key=lambda option: int(option[1]))[-2][0]
+    return str(sorted(options, key=lambda option: int(option[1]))[-2][0])
 
 
 def last_line(sample: Sample, rng: random.Random) -> str | None:
@@ -171,7 +171,7 @@ def first_value(sample: Sample, rng: random.Random) -> str | None:
     name = re.sub(r"^(len|sum|max)\(|\)$|\[.*", "", query)
     first = re.search(rf"^{re.escape(name)} = .*$", _context(sample), re.MULTILINE)
     if first is None:
-        return re.findall(r"\d+", query)[-1]
+        return str(re.findall(r"\d+", query)[-1])
     items = list[int]()
     trace.apply(items, first[0])
     return str(trace.view(items, query))

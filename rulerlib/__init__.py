@@ -8,4 +8,4 @@ Nothing heavy is imported here: models, plots and widgets are imported where the
 are used.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -270,7 +270,7 @@ class Dataset:
             )
 
     def _longest_answer(self, drafts: Iterable[Draft]) -> int:
-        answers = [draft.answer or self._language.join(draft.outputs) for draft in drafts]
+        answers = [draft.answer or " ".join(draft.outputs) for draft in drafts]
         return max(self._tokenizer.counts(answers))
 
     @cached_property

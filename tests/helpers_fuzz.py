@@ -112,6 +112,9 @@ _NO_JSON = (
 def damaged(data: bytes, rng: random.Random) -> tuple[bytes, str]:
     """Return the bytes of a file with damage of some kind, and what kind."""
     kind = rng.choice([*_DAMAGES, "json", "json", "json", "text", "text"])
+    if data.startswith(b"\x1f\x8b"):
+        # A compressed file has neither values nor letters.
+        kind = "flipped"
     if kind == "json":
         return _in_json(data, rng), kind
     if kind == "text":

@@ -116,6 +116,7 @@ def test_each_notebook_runs_with_each_format(name, content, tasks, study, tmp_pa
     given = {
         "source": "questions.json", "model": "reference", "engine": "reference",
         "engine_options": {"tokenizer": "lille"}, "num_samples": 3, "study_samples": 1,
+        "output": str(tmp_path / "runs"),
     }  # fmt: skip
     shell = InteractiveShell.instance()
     shell.reset()
@@ -151,27 +152,24 @@ def run_of(name: str, source: str, folder, **more) -> Run:
     return helpers.checked(ROOT / "notebooks" / f"{name}.ipynb", given | changes)
 
 
-@pytest.mark.parametrize(("count", "paragraphs"), [(1, 1), (3, 3)])
-def test_a_small_file_is_asked_in_full(count, paragraphs, tmp_path):
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.filterwarnings("ignore:.*repeats its documents")
+def test_a_small_file_is_asked_in_full(count, tmp_path):
     run = run_of("qa", written(tmp_path, squad(count)), tmp_path)
-    assert run.length < 300
-    assert {cell.length for cell in run.cells} == {run.length}
-    assert f"The longest length is {run.length}, not 4096: " in " ".join(run.notes)
-    for sample in run.dataset(run.cells[0]):
-        assert sample.input.count("lies on a fjord") == paragraphs
-        assert sample.length_w_model_temp <= run.length
-    # The example is one of these, not a longer one.
-    assert run.example().input.count("lies on a fjord") == paragraphs
+    assert run.length == 4096
+    sample = run.dataset(max(run.cells, key=lambda cell: cell.length))[0]
+    assert all(sample.input.count(f"{town} lies on a fjord") >= 1 for town, _ in TOWNS[:count])
+    assert sample.length_w_model_temp > 4000
 
 
-def test_a_file_that_fills_the_lengths_changes_none(tmp_path):
+@pytest.mark.filterwarnings("ignore:.*repeats its documents")
+def test_a_file_of_one_kind_keeps_its_tasks(tmp_path):
     run = run_of("qa", str(shared("squad_v2_sample.json")), tmp_path)
-    assert (run.length, run.study_length, run.tasks) == (4096, (1024, 2048), ("qa_1",))
+    assert run.tasks == ("qa_1",)
     run = run_of("qa", str(shared("hotpotqa_sample.json")), tmp_path)
-    assert (run.length, run.tasks) == (4096, ("qa_2",))
+    assert run.tasks == ("qa_2",)
     run = run_of("drop", str(shared("drop_sample.json")), tmp_path)
-    # Four passages.
-    assert (run.tasks, run.length < 4096) == (("drop_1", "drop_2"), True)
+    assert run.tasks == ("drop_1", "drop_2")
 
 
 def test_questions_of_both_kinds_keep_both_tasks(tmp_path):

@@ -158,10 +158,17 @@ def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
         assert old in text
         lines = [line.replace(old, new) for line in text.splitlines()]
         damaged = languages.Language(
-            "en", "English", "", (), {"semantic": tomllib.loads("\n".join(lines))}, english.folder
+            "en",
+            "English",
+            "",
+            (),
+            {**english.templates, "semantic": tomllib.loads("\n".join(lines))},
+            english.folder,
         )
         with pytest.raises(DataError, match=re.escape(complaint)):
             Semantic(Knobs(), damaged, "x")
-    bare = languages.Language("en", "English", "", (), {}, english.folder)
+    bare = languages.Language(
+        "en", "English", "", (), {"names": english.section("names")}, english.folder
+    )
     with pytest.raises(DataError, match=r"semantic\.toml"):
         Semantic(Knobs(), bare, "x")

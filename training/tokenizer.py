@@ -76,19 +76,6 @@ def _fixed_merges() -> list[tuple[str, str]]:
     return merges
 
 
-# Sentences that have another wording since the tokenizer that ships was made: now, and then.
-SINCE = (
-    ("ordene forekommer flere gange end andre", "ordene står der flere gange end andre"),
-    ("Læg mærke til dem, der forekommer flest", "Læg mærke til dem, der står der flest"),
-    ("ord forekommer flest gange i listen ovenfor", "ord står der flest gange i listen ovenfor"),
-    ("ord, der forekommer flest gange i listen", "ord, der står flest gange i listen"),
-    ("Some words occur more often", "Some of the words stand in it more often"),
-    ("Ignore the dots", "Leave out the dots"),
-    ("According to the ", "By the "),
-    ("Hvilke særlige magiske  for  nævnes", "Hvad er alle de særlige magiske  for , som er nævnt"),
-)
-
-
 def _template_text(codes: Sequence[str]) -> str:
     """Return every sentence of the language packs, without what stands in braces."""
 
@@ -106,8 +93,6 @@ def _template_text(codes: Sequence[str]) -> str:
         if name not in languages.SECTIONS
     ]  # fmt: skip
     text = "\n".join(re.sub(r"\{\w+\}", "", s) for table in templates for s in strings(table))
-    for now, then in SINCE:
-        text = text.replace(now, then)
     return text
 
 

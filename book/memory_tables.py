@@ -152,6 +152,11 @@ class MemoryTables(Tables):
         # Some presets are not compared, and a count that is missing would make others fractions.
         return table.astype({column: "Int64" for column in table.columns if column in WHOLE})
 
+    def parts(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield the parts of a table by some columns, with titles; none if none are committed."""
+        if self.there:
+            yield from super().parts(name, *by)
+
     def largest(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield parts of a table, as `parts` does, of the largest whole set of each suite."""
         table = getattr(self, name)

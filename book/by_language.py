@@ -141,6 +141,20 @@ def courses_in_words(table: pd.DataFrame) -> str:
     return "\n".join(sentences)
 
 
+def complete(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the languages and lengths at which all tasks were asked.
+
+    Averages over different tasks cannot be compared.
+
+    >>> import pandas as pd
+    >>> rows = [("en", 1024, "vt"), ("en", 1024, "cwe"), ("sv", 1024, "vt")]
+    >>> [*complete(pd.DataFrame(rows, columns=["language", "length", "task"]))["language"]]
+    ['en', 'en']
+    """
+    asked = accuracy.groupby(["language", "length"])["task"].transform("nunique")
+    return accuracy[asked == accuracy["task"].nunique()]
+
+
 def beside(accuracy: pd.DataFrame, code: str = "en") -> pd.DataFrame:
     """Return how a model's scores in other languages differ from those in one, over all tasks.
 

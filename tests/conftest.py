@@ -195,6 +195,15 @@ def reference(tokenizer: tokens.FastTokenizer):
     return _references[key]
 
 
+MAIN = sys.modules["__main__"]
+
+
+@pytest.fixture(autouse=True)
+def main_module(monkeypatch):
+    """Keep the process's own main module, which IPython's shell replaces and workers need."""
+    monkeypatch.setitem(sys.modules, "__main__", MAIN)
+
+
 @pytest.fixture(scope="session", params=TOKENIZERS)
 def tokenizer(request: pytest.FixtureRequest) -> tokens.Tokenizer:
     """Each tokenizer in turn."""

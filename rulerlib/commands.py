@@ -43,12 +43,11 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "make": Command("write questions, in secret if need be", "rulerlib.making"),
+    "make": Command("write questions into a folder", "rulerlib.making"),
     "run": Command("execute a notebook: ask a model, and see what came of it", "rulerlib.commands"),
     "compare": Command("tell whether a change made a model worse", "rulerlib.compare"),
     "effective": Command("find out how far a model can be used", "rulerlib.effective"),
     "export": Command("write questions for another harness", "rulerlib.export.__main__"),
-    "check": Command("say what a port of RULER does otherwise", "rulerlib.conformance.__main__"),
     "explore": Command("write a site that shows every answer", "rulerlib.explore.__main__"),
     "submit": Command("pack a model's run, or check one", "rulerlib.submit.__main__"),
     "memory": Command("ask a model with memories", "rulerlib.memory.bench"),

@@ -10,8 +10,6 @@ import pytest
 from test_languages import LETTERS, OUTSIDE
 
 from rulerlib import languages
-from rulerlib.conformance import packs
-from rulerlib.conformance.__main__ import main
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
 from rulerlib.languages.prose import CHARACTERS
@@ -82,26 +80,3 @@ def test_damaged_scenes_are_named(scene, tmp_path):
     (pack / "prose.toml").write_text(groups + scene, "utf-8")
     with pytest.raises(DataError, match=r"prose\.toml: no scenes of a language"):
         languages.read_pack(pack).narrator.first(9)
-
-
-def test_a_pack_is_told_what_works_and_what_it_lacks(capsys, monkeypatch):
-    monkeypatch.setenv(languages.FOLDERS, "")
-    assert main(["--language", str(OUTSIDE), "--tokenizer", "words"]) == 0
-    said = capsys.readouterr().out
-    works = re.search(r"Works \((\d+) tasks\): (.+)\.\n", said)
-    assert {"niah_single_1", "vt", "fwe"} <= {*works[2].split(", ")}
-    assert int(works[1]) == len(works[2].split(", "))
-    assert "Lacks (cwe): " in said
-    assert ": squad.json.gz is missing" in said
-    assert "set 'source' to a file in this format" in said
-    pack = languages.read_pack(OUTSIDE)
-    rows = [line.split(None, 3) for line in said.splitlines() if re.match(r" *[\d,]+  ", line)]
-    assert [row[0] for row in rows] == [f"{length:,}" for length in packs.LENGTHS]
-    keys = len(pack.adjectives) * len(pack.nouns)
-    assert all(
-        (f"only {keys:,} keys" in row[3]) is (int(row[2].replace(",", "")) > keys) for row in rows
-    )
-    times = float(re.search(r"repeat ([\d.]+) times", rows[0][3])[1])
-    with pytest.warns(UserWarning, match="repeats its texts"):
-        made = Dataset("niah_single_2", packs.LENGTHS[0], pack, "words", num_samples=1)
-    assert times == pytest.approx(made.repeats, rel=0.05)

@@ -60,19 +60,19 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
     Parameters
     ----------
     rows
-        One row for each question, from `rulerlib.analysis.memory_rows.read`. Those with knobs of
+        One row for each question, from `rulerlib.memory.results.read`. Those with knobs of
         their own are points of the capacity curve alone.
     weights
         The hashes of the weights that answered.
     """
     import pandas as pd
 
-    from rulerlib.analysis import memory, memory_pairs, memory_rows
+    from rulerlib.memory import pairs, results, tables
 
     matrix = rows[rows["knobs"] == ""]
     # Larger sets begin with the smaller ones, which only the scores and differences show again.
-    largest, by = _largest(matrix), memory_rows.BY
-    fates = memory.fates(largest, by)
+    largest, by = _largest(matrix), results.BY
+    fates = tables.fates(largest, by)
     told = {
         "rulerlib": rulerlib.__version__,
         "python": platform.python_version(),
@@ -81,17 +81,17 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
         "seeds": ", ".join(map(str, sorted(rows["seed"].unique()))),
         RUNS: str(len(rows.drop_duplicates([*by, "knobs", "seed"]))),
         QUESTIONS: str(len(rows)),
-        CEILING: memory.reader_ceiling(matrix),
+        CEILING: tables.reader_ceiling(matrix),
     }
     return {
-        "scores": memory.table(matrix, by),
-        "kinds": memory.table(largest[largest["suite"] == "dialogue"], [*by, "kind"]),
-        "floors": memory_pairs.floors(matrix, by),
-        "stores": memory.store_table(largest, by),
+        "scores": tables.table(matrix, by),
+        "kinds": tables.table(largest[largest["suite"] == "dialogue"], [*by, "kind"]),
+        "floors": pairs.floors(matrix, by),
+        "stores": tables.store_table(largest, by),
         "fates": fates[fates["count"] > 0].reset_index(drop=True),
-        "compared": memory_pairs.compared(matrix, by=by),
-        "ways": memory.routes(largest, by),
-        "capacity": memory.capacity(rows),
+        "compared": pairs.compared(matrix, by=by),
+        "ways": tables.routes(largest, by),
+        "capacity": tables.capacity(rows),
         ABOUT: pd.DataFrame(told.items(), columns=["name", "value"]),
     }
 
@@ -110,12 +110,12 @@ def make(root: str | Path, folder: str | Path) -> Path:
     Raises
     ------
     RulerError
-        As `rulerlib.analysis.memory_rows.read`.
+        As `rulerlib.memory.results.read`.
     """
-    from rulerlib.analysis import memory_rows
+    from rulerlib.memory import results
 
     folder = Path(folder)
-    rows = memory_rows.read(root)
+    rows = results.read(root)
     settings = (json.loads(path.read_text("utf-8")) for path in Path(root).rglob(SETTINGS))
     weights = sorted({str(each["weights"]) for each in settings if each.get("weights")})
     for name, table in tabulate(rows, weights).items():

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rulerlib.analysis.memory_report import MemoryReport
 from rulerlib.analysis.report import Report
 from rulerlib.errors import ParameterError
+from rulerlib.memory.report import MemoryReport
 from rulerlib.playground import Playground
 from rulerlib.runs import Run
 

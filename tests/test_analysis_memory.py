@@ -19,7 +19,7 @@ pd = pytest.importorskip("pandas")
 
 from book import memory_tables  # noqa: E402
 from book.memory_tables import MemoryTables  # noqa: E402
-from rulerlib.analysis import memory, memory_pairs, memory_rows  # noqa: E402
+from rulerlib.memory import pairs, results, tables  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rows(root):
-    return memory_rows.read(root)
+    return results.read(root)
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +72,14 @@ def test_every_question_is_read_as_it_stands(rows, questions):
 
 
 def test_no_runs_are_a_sentence_and_no_folder_is_an_error(tmp_path):
-    empty = memory_rows.read(tmp_path)
+    empty = results.read(tmp_path)
     assert "no answers with metrics" in empty.attrs["why"]
-    for made in (memory.table, memory.store_table, memory.fates, memory.capacity, memory.routes,
-                 memory_pairs.floors, memory_pairs.compared):  # fmt: skip
+    for made in (tables.table, tables.store_table, tables.fates, tables.capacity, tables.routes,
+                 pairs.floors, pairs.compared):  # fmt: skip
         assert "no answers with metrics" in show.table(made(empty)).text
-    assert "oracle was not asked" in memory.reader_ceiling(empty)
+    assert "oracle was not asked" in tables.reader_ceiling(empty)
     with pytest.raises(ParameterError, match="a folder that exists"):
-        memory_rows.read(tmp_path / "none")
+        results.read(tmp_path / "none")
 
 
 BAD = [
@@ -99,7 +99,7 @@ def test_a_damaged_value_is_named_with_its_file(tmp_path, column, value, said):
     made[1][column] = value
     write(tmp_path / "run", made, {"cell": SHORT})
     with pytest.raises(DataError, match=r"metrics\.csv: damaged") as error:
-        memory_rows.read(tmp_path)
+        results.read(tmp_path)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -110,17 +110,17 @@ def test_other_damage_is_named_with_its_file(tmp_path):
     text = table.read_text("utf-8")
     table.write_text(text.replace("em_norm", "em_nrom", 1), "utf-8")
     with pytest.raises(DataError, match="em_norm"):
-        memory_rows.read(tmp_path)
+        results.read(tmp_path)
     table.write_text(text + 'a,"b', "utf-8")
     with pytest.raises(DataError, match=r"metrics\.csv: damaged"):
-        memory_rows.read(tmp_path)
+        results.read(tmp_path)
     table.write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match=r"metrics\.csv: damaged"):
-        memory_rows.read(tmp_path)
+        results.read(tmp_path)
     for said in ("[]", "{", '{"metrics": {}, "settings": 3}'):
         about.write_text(said, "utf-8")
         with pytest.raises(DataError, match=r"metrics\.json: damaged"):
-            memory_rows.read(tmp_path)
+            results.read(tmp_path)
 
 
 def clustered_error(values, clusters):
@@ -134,15 +134,15 @@ def clustered_error(values, clusters):
 
 
 def test_means_are_those_of_the_file_and_intervals_know_the_episodes(rows, questions):
-    table = memory.table(rows)
+    table = tables.table(rows)
     for found in table.to_dict("records"):
         own = of(questions, suite=found["suite"], preset=found["preset"], size=found["size"])
         assert found["n"] == len(own)
         assert found["episodes"] == len({each["episode"] for each in own}) == len(own) // 3
-        for name in (*memory.MEASURES, *memory.DIAGNOSTICS):
+        for name in (*tables.MEASURES, *tables.DIAGNOSTICS):
             assert found[name] == pytest.approx(sum(float(each[name]) for each in own) / len(own))
         assert found["em_raw"] <= found["em_norm"]
-        for name in memory.MEASURES:
+        for name in tables.MEASURES:
             assert 0 <= found[f"{name} low"] <= found[name] <= found[f"{name} high"] <= 1
     one = only(table, suite="episodic", preset="rag", size=40)
     own = of(questions, suite="episodic", preset="rag", size=40)
@@ -153,14 +153,14 @@ def test_means_are_those_of_the_file_and_intervals_know_the_episodes(rows, quest
 
 
 def test_a_question_of_two_sizes_counts_once_where_sizes_are_put_together(rows, questions):
-    both = only(memory.table(rows, by=("suite", "preset")), suite="episodic", preset="rag")
+    both = only(tables.table(rows, by=("suite", "preset")), suite="episodic", preset="rag")
     largest = of(questions, suite="episodic", preset="rag", size=40)
     assert both["n"] == len(largest)
     assert both["em_norm"] == pytest.approx(np.mean([float(each["em_norm"]) for each in largest]))
 
 
 def test_the_store_is_judged_by_questions_that_can_be_answered(rows, questions):
-    table = memory.store_table(rows)
+    table = tables.store_table(rows)
     for found in table.to_dict("records"):
         own = of(questions, suite=found["suite"], preset=found["preset"], size=found["size"],
                  answerable=1)  # fmt: skip
@@ -186,9 +186,9 @@ def test_the_store_is_judged_by_questions_that_can_be_answered(rows, questions):
 
 
 def test_what_became_of_each_question_adds_up(rows, questions):
-    table = memory.fates(rows)
+    table = tables.fates(rows)
     for _, part in table.groupby(["suite", "preset", "size"]):
-        assert list(part["fate"]) == list(memory.FATES)
+        assert list(part["fate"]) == list(tables.FATES)
         assert part["count"].sum() == part["n"].iloc[0]
         assert part["share"].sum() == pytest.approx(1)
     rag = table[(table["suite"] == "episodic") & (table["preset"] == "rag") & (table["size"] == 40)]
@@ -205,19 +205,19 @@ def test_what_became_of_each_question_adds_up(rows, questions):
 
 
 def test_ways_are_judged_where_a_way_was_asked_for(rows, questions):
-    found = only(memory.routes(rows), preset="oracle")
+    found = only(tables.routes(rows), preset="oracle")
     own = [each for each in of(questions, preset="oracle") if each["success"]]
     assert found["n"] == len(own)
     assert found["success"] == pytest.approx(np.mean([float(each["success"]) for each in own]))
     assert found["steps_over"] == 1
-    assert "No way" in memory.routes(rows[rows["suite"] == "episodic"]).attrs["why"]
+    assert "No way" in tables.routes(rows[rows["suite"] == "episodic"]).attrs["why"]
 
 
 def test_capacity_is_by_the_number_of_facts(tmp_path):
     for facts in (10, 100):
         runs(tmp_path, presets=("rag", "span_short"), suites=("episodic_capacity",), size=8,
              taught=facts)  # fmt: skip
-    table = memory.capacity(memory_rows.read(tmp_path))
+    table = tables.capacity(results.read(tmp_path))
     assert table[["preset", "facts", "n"]].to_dict("split")["data"] == [
         ["rag", 10, 8], ["rag", 100, 8], ["span_short", 10, 8], ["span_short", 100, 8],
     ]  # fmt: skip
@@ -232,7 +232,7 @@ def test_the_tables_of_the_book_come_back_as_they_were(root, rows, tmp_path):
     written = MemoryTables(memory_tables.make(root, tmp_path / "tables"))
     assert written.told("weights") == "a, b"
     assert written.told("questions") == str(len(rows))
-    assert written.told("ceiling") == memory.reader_ceiling(rows)
+    assert written.told("ceiling") == tables.reader_ceiling(rows)
     for name, table in memory_tables.tabulate(rows).items():
         if name != "about" and len(table):
             there = getattr(written, name)
@@ -241,12 +241,12 @@ def test_the_tables_of_the_book_come_back_as_they_were(root, rows, tmp_path):
 
 
 def test_a_ceiling_near_zero_is_said(rows):
-    assert "at least one in ten" in memory.reader_ceiling(rows)
+    assert "at least one in ten" in tables.reader_ceiling(rows)
     blind = rows.assign(em_norm=rows["em_norm"].where(rows["suite"] != "spatial", 0.0))
-    said = memory.reader_ceiling(blind)
+    said = tables.reader_ceiling(blind)
     assert "spatial (da, 0 of 60 right" in said
     assert "episodic (" not in said
-    assert "oracle was not asked" in memory.reader_ceiling(rows[rows["preset"] != "oracle"])
+    assert "oracle was not asked" in tables.reader_ceiling(rows[rows["preset"] != "oracle"])
 
 
 def drawn(seed, episodes, probes, effect):
@@ -273,7 +273,7 @@ def drawn(seed, episodes, probes, effect):
 def test_a_difference_and_its_interval_are_those_of_clusters(seed, episodes, probes, effect):
     """Against the cluster-robust standard error of the differences, by plain Python."""
     rows = drawn(seed, episodes, probes, effect)
-    found = only(memory_pairs.compared(rows), preset="rag")
+    found = only(pairs.compared(rows), preset="rag")
     first = rows[rows["preset"] == "rag"].sort_values("index")
     second = rows[rows["preset"] == "span_short"].sort_values("index")
     away = (first["em_norm"].to_numpy() - second["em_norm"].to_numpy()).tolist()
@@ -291,12 +291,12 @@ def test_a_difference_and_its_interval_are_those_of_clusters(seed, episodes, pro
 def test_pairing_needs_the_same_questions_and_seeds_are_not_mixed(tmp_path):
     runs(tmp_path, presets=("span_short", "rag"), suites=("episodic",), size=10, seeds=(1, 2))
     runs(tmp_path, presets=("rag",), suites=("episodic",), size=10, seeds=(3,))
-    found = only(memory_pairs.compared(memory_rows.read(tmp_path)), preset="rag")
+    found = only(pairs.compared(results.read(tmp_path)), preset="rag")
     assert (found["n"], found["left_out"]) == (20, 10)
 
 
 def test_presets_that_were_asked_otherwise_are_not_compared(rows):
-    table = memory_pairs.compared(rows)
+    table = pairs.compared(rows)
     core = table[table["preset"] == "core"]
     assert core["difference"].isna().all()
     assert {*core["note"]} == {"asked with another system prompt, tokens to generate"}
@@ -304,12 +304,12 @@ def test_presets_that_were_asked_otherwise_are_not_compared(rows):
     others = table[(table["preset"] != "core") & (table["size"] == 20)]
     assert others["difference"].notna().all()
     assert {*table[table["size"] == 40]["note"]} == {"the baseline was not asked"}
-    alike = memory_pairs.compared(rows.assign(changes="max_new_tokens=9"))
+    alike = pairs.compared(rows.assign(changes="max_new_tokens=9"))
     pd.testing.assert_frame_equal(alike[[*table]], table)
 
 
 def test_what_can_be_had_for_nothing_does_not_depend_on_the_preset(rows, questions):
-    table = memory_pairs.floors(rows)
+    table = pairs.floors(rows)
     found = only(table, suite="episodic_cross")
     own = of(questions, suite="episodic_cross", preset="rag")
     assert found["n"] == len(own)

@@ -25,9 +25,9 @@ from helpers_memory import kept, matrix, metrics, rows, taught
 
 from conftest import ROOT
 from rulerlib import packages
-from rulerlib.analysis import memory_page
 from rulerlib.errors import ParameterError, RunMismatchError
 from rulerlib.memory import presets, teaching, work
+from rulerlib.memory.page import write
 
 EXAMPLE = ROOT / "tests" / "outside" / "memory.py"
 MEMORY = "outside.memory:Memory"
@@ -272,7 +272,7 @@ def test_a_memory_is_named_on_the_command_line(tmp_path):
     bs4, markdown_it = map(pytest.importorskip, ("bs4", "markdown_it"))
     sentence = "A | <b> *c* `d` __e__ &amp; span_short"
     folders = sorted({(report.parent / urllib.parse.unquote(link)).parent for link in links})
-    memory_page.write(report, folders, [sentence])
+    write(report, folders, [sentence])
     page, marked = (report.with_suffix(end).read_text("utf-8") for end in (".html", ".md"))
     shown = markdown_it.MarkdownIt("gfm-like", {"linkify": False}).render(marked)
     texts, again = (

@@ -19,7 +19,6 @@ pytest.importorskip("matplotlib")
 stats = pytest.importorskip("scipy.stats")
 
 from rulerlib import plots  # noqa: E402
-from rulerlib.analysis import memory  # noqa: E402
 from rulerlib.labels import percent, ranked, thousands  # noqa: E402
 from rulerlib.plots.base import guide_of  # noqa: E402
 from rulerlib.tasks.mistakes import KINDS  # noqa: E402
@@ -335,61 +334,6 @@ def test_the_sentence_on_mistakes_counts_rightly(cells):
             assert by_task[1] == ranked(rates, "tasks", "wrong")
     for kind, words in re.findall(r"'([\w ]+)' means: ([^.]+)\.", said):
         assert KINDS[kind] == words
-
-
-def memory_table(shares, n=40):
-    rows = []
-    for (suite, preset), right in shares.items():
-        low, high = interval(n, right)
-        rows.append({"model": "m", "language": "da", "suite": suite, "preset": preset, "n": n,
-                     "em_norm": right / n, "em_norm low": low, "em_norm high": high})  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-@given(st.dictionaries(st.sampled_from(["rag", "core", "oracle"]), st.integers(0, 40), min_size=1),
-       st.floats(0, 1))  # fmt: skip
-@settings(deadline=None, max_examples=50)
-def test_the_sentence_on_memories_names_those_above_the_floor(right, floor):
-    table = memory_table({("episodic", preset): count for preset, count in right.items()})
-    floors = pd.DataFrame([{"model": "m", "language": "da", "suite": "episodic", "n": 40,
-                            "constant": floor, "chance": floor / 2}])  # fmt: skip
-    said = plots.matrix_in_words(table, floors)
-    named = set(
-        re.split(", | and ", re.search(r"(?:: |; )([\w, ]+) (?:is|are) clearly above", said)[1])
-    )
-    above = {preset for preset, count in right.items() if interval(40, count)[0] > floor}
-    assert named == (above or {"no preset"})
-    assert ("with the facts given" in said) == ("oracle" in right)
-    shares = {preset: count / 40 for preset, count in right.items()}
-    assert ranked(shares, "presets") in plots.matrix_in_words(table)
-
-
-def test_the_sentence_on_stores_names_where_most_was_lost():
-    fates = {"rag": (5, 1, 20, 3, 2), "core": (0, 1, 0, 0, 30), "oracle": (31, 0, 0, 0, 0)}
-    table = pd.DataFrame([
-        {"suite": "episodic", "preset": preset, "fate": fate, "count": count, "share": count / 31}
-        for preset, own in fates.items()
-        for fate, count in zip(memory.FATES, own, strict=True)
-    ])  # fmt: skip
-    said = plots.stores_in_words(table)
-    assert "Most is lost as read wrongly: rag (20 of 31 questions)." in said
-    assert "Most is lost as not recalled: core (30 of 31 questions)." in said
-    assert "Nothing is lost: oracle." in said
-
-
-def test_the_sentence_on_capacity_says_what_falls():
-    rows = []
-    for preset, own in {"span_short": (40, 2), "rag": (40, 39)}.items():
-        for facts, right in zip((10, 1000), own, strict=True):
-            low, high = interval(40, right)
-            values = {"": right / 40, " low": low, " high": high}
-            rows.append({"preset": preset, "facts": facts} | {
-                f"{name}{end}": value for name in ("em_norm", "recall_at_5")
-                for end, value in values.items()
-            })  # fmt: skip
-    said = plots.capacity_in_words(pd.DataFrame(rows))
-    assert "Recall at 5 of span_short falls clearly, from 100 % at 10 facts to 5 % at 1,000" in said
-    assert "Recall at 5 falls clearly for none of rag." in said
 
 
 def test_every_figure_has_its_guide():

@@ -24,9 +24,8 @@ from helpers_server import Server
 
 from conftest import ROOT, make_tokenizer, python
 from rulerlib import escaping, languages, models, tokens
-from rulerlib.analysis import memory, memory_rows
 from rulerlib.errors import ParameterError
-from rulerlib.memory import asking, bench, measuring, work
+from rulerlib.memory import asking, bench, measuring, results, tables, work
 from rulerlib.memory.episodic_index import EpisodicIndex
 from rulerlib.memory.rag import Rag
 from rulerlib.memory.suites import Recipe
@@ -311,7 +310,7 @@ def test_an_answer_is_no_formula_of_a_spreadsheet(served, tmp_path):
     server.answer = lambda *_: {"choices": [{"text": formula}]}
     assert not taught([job])
     assert {row["answer"] for row in rows(job)} == {f"'{formula}"}
-    assert {*memory_rows.read(tmp_path / "runs")["answer"]} == {formula}
+    assert {*results.read(tmp_path / "runs")["answer"]} == {formula}
     script = ROOT / "rulerlib" / "explore" / "static" / "data.js"
     assert f"/{escaping.FORMULA.pattern}/.test(text)" in script.read_text("utf-8")
 
@@ -401,10 +400,10 @@ def test_what_was_kept_and_which_word_was_the_last(student, tmp_path):
     works = matrix(tmp_path, preset_names=["rag", "memory/hei_nw", "oracle"], sizes=[12],
                    suites=["episodic_multi"])  # fmt: skip
     assert not taught(works)
-    tables = memory.writes(memory_rows.read(tmp_path), ["preset"]).set_index("preset")
-    assert [*tables.index] == ["rag", "memory/hei_nw"], "an oracle keeps nothing"
+    kept_by = tables.writes(results.read(tmp_path), ["preset"]).set_index("preset")
+    assert [*kept_by.index] == ["rag", "memory/hei_nw"], "an oracle keeps nothing"
     facts = sum(len(episode.facts) for episode in works[0].episodes())
-    for job, row in zip(works, tables.to_dict("records"), strict=False):
+    for job, row in zip(works, kept_by.to_dict("records"), strict=False):
         with contextlib.closing(job.preset.opened(job.file(STORE), job.pack)) as system:
             stored = system.stored()
         assert (row["facts"], row["kept"]) == (facts, pytest.approx(stored / facts))
@@ -417,7 +416,7 @@ def test_what_was_kept_and_which_word_was_the_last(student, tmp_path):
                 updates, stale = updates + 1, stale + (any(told) and not told[-1])
         assert row["updates"] == updates > 0
         assert row["stale"] == pytest.approx(stale / updates)
-    assert tables["kept"]["rag"] == 1 > tables["kept"]["memory/hei_nw"]
+    assert kept_by["kept"]["rag"] == 1 > kept_by["kept"]["memory/hei_nw"]
 
 
 def test_memories_that_are_compared_recall_as_many_texts(student, tmp_path):

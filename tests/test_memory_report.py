@@ -15,7 +15,7 @@ from rulerlib.tasks.episodes import Episode, Fact, Probe
 pytest.importorskip("pandas")
 pytest.importorskip("yaml")
 
-from rulerlib.analysis.memory_report import MemoryReport
+from rulerlib.memory.report import MemoryReport
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,10 @@ import pytest
 from helpers_fuzz import within
 
 from rulerlib import models
-from rulerlib.analysis.memory_report import MemoryReport
 from rulerlib.errors import ParameterError
 from rulerlib.fields import notebook_parameters
 from rulerlib.memory import bench
+from rulerlib.memory.report import MemoryReport
 from rulerlib.models.options import checked
 from rulerlib.parameters import Parameters
 from rulerlib.playground import Playground

@@ -11,9 +11,8 @@ pd = pytest.importorskip("pandas")
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
 
-from rulerlib import plots  # noqa: E402
-from rulerlib.analysis import memory, memory_pairs, memory_rows  # noqa: E402
-from rulerlib.plots.memory import LOOKS  # noqa: E402
+from rulerlib.memory import pairs, plots, results, tables  # noqa: E402
+from rulerlib.memory.plots import LOOKS  # noqa: E402
 
 SUITES = ("episodic", "episodic_multi")
 
@@ -23,7 +22,7 @@ NONE = ("core", "span_short", "longctx")
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    return memory_rows.read(runs(tmp_path_factory.mktemp("runs"), suites=SUITES, size=20))
+    return results.read(runs(tmp_path_factory.mktemp("runs"), suites=SUITES, size=20))
 
 
 def panels(figure):
@@ -31,7 +30,7 @@ def panels(figure):
 
 
 def test_the_matrix_has_a_dot_and_an_interval_for_each_preset(rows):
-    table, floors = memory.table(rows), memory_pairs.floors(rows)
+    table, floors = tables.table(rows), pairs.floors(rows)
     figure = plots.matrix(table, floors, title="title")
     assert figure.get_suptitle() == "title"
     for axes, suite in zip(panels(figure), SUITES, strict=True):
@@ -55,13 +54,13 @@ def test_the_matrix_has_a_dot_and_an_interval_for_each_preset(rows):
 
 
 def test_a_table_without_oracle_and_floors_has_no_lines(rows):
-    figure = plots.matrix(memory.table(rows[rows["preset"] != "oracle"]))
+    figure = plots.matrix(tables.table(rows[rows["preset"] != "oracle"]))
     assert all(len(axes.lines) == 1 for axes in panels(figure))
     assert not figure.legends
 
 
 def test_the_matrix_is_of_one_model_and_language(rows):
-    table = memory.table(rows)
+    table = tables.table(rows)
     with pytest.raises(ParameterError, match="of one model, language and size"):
         plots.matrix(pd.concat([table, table]))
     for draw in (plots.matrix, plots.capacity, plots.stores):
@@ -72,15 +71,15 @@ def test_the_matrix_is_of_one_model_and_language(rows):
 def test_two_sizes_have_panels_of_their_own(tmp_path):
     for size in (5, 10):
         runs(tmp_path, suites=("episodic",), presets=("rag", "core"), size=size)
-    figure = plots.matrix(memory.table(memory_rows.read(tmp_path)))
+    figure = plots.matrix(tables.table(results.read(tmp_path)))
     titles = [axes.get_title() for axes in panels(figure)]
     assert titles == ["episodic, size 5\nn = 5", "episodic, size 10\nn = 10"]
 
 
 def test_bars_of_what_was_lost_fill_the_whole(rows):
-    table = memory.fates(rows)
+    table = tables.fates(rows)
     figure = plots.stores(table, title="title")
-    assert len(set(LOOKS.values())) == len(LOOKS) == len(memory.FATES)
+    assert len(set(LOOKS.values())) == len(LOOKS) == len(tables.FATES)
     assert len({hatch for _, hatch in LOOKS.values()}) == len(LOOKS), "told apart without colour"
     for axes, suite in zip(panels(figure), SUITES, strict=True):
         part = table[table["suite"] == suite]
@@ -95,7 +94,7 @@ def test_bars_of_what_was_lost_fill_the_whole(rows):
 def test_capacity_is_drawn_by_the_number_of_facts(tmp_path):
     for facts in (10, 100, 1000):
         runs(tmp_path, suites=("episodic_capacity",), size=10, taught=facts)
-    table = memory.capacity(memory_rows.read(tmp_path))
+    table = tables.capacity(results.read(tmp_path))
     figure = plots.capacity(table)
     right, recalled = panels(figure)
     assert [line.get_label() for line in right.lines] == list(PRESETS)

@@ -15,11 +15,8 @@
     how answers to the same questions vary, where decoding samples;
 ``reading``
     reading with arithmetic: by operation, and beside baselines;
-``memory_rows``, ``memory``, ``memory_pairs``
-    memories: the questions they were asked, what they delivered and what was made of it, presets
-    on the same questions;
-``report``, ``memory_report``
-    the parameters of `notebooks/analysis.ipynb` and of `notebooks/memory.ipynb`, checked;
+``report``
+    the parameters of `notebooks/analysis.ipynb`, checked;
 ``combined``
     what several of them use: the interval of a mean of several rates.
 

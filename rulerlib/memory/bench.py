@@ -238,10 +238,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for sentence in stopped:
         print(sentence, file=sys.stderr)
     # It reads the tables with pandas, which nothing else here needs.
-    from rulerlib.analysis import memory_page
+    from rulerlib.memory import page
 
-    folders, page = [job.folder for job in works], Path(given.root).expanduser() / "report.html"
-    print(f"The page: {memory_page.write(page, folders, stopped)}")
+    folders, path = [job.folder for job in works], Path(given.root).expanduser() / "report.html"
+    print(f"The page: {page.write(path, folders, stopped)}")
     return 1 if stopped else 0
 
 

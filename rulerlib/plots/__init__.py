@@ -2,10 +2,9 @@
 
 `heatmap` shows the share of needles found by depth and length, `curves` the accuracy against length
 with its interval, `models` several models' averages, `errors` the kinds of mistakes, and `study`
-the settings of a study, as curves where it has several lengths. Of memories, `matrix` shows all
-presets by suite, `capacity` how much they hold, and `stores` where answers were lost. These take
-what `rulerlib.analysis` returns. Where
-matplotlib is not installed, all raise `rulerlib.errors.MissingExtraError`.
+the settings of a study, as curves where it has several lengths. These take what `rulerlib.analysis`
+returns; figures of memories are in `rulerlib.memory.plots`. Where matplotlib is not installed, all
+raise `rulerlib.errors.MissingExtraError`.
 
 Below the picture a notebook says what it shows and how it is read; the same sentences are its text
 (``alt``) for readers who do not see it. They hold for any model and any run, a line for each task,
@@ -37,12 +36,4 @@ from rulerlib.plots.curves import (
     models_in_words,
     study,
     study_in_words,
-)
-from rulerlib.plots.memory import (
-    capacity,
-    capacity_in_words,
-    matrix,
-    matrix_in_words,
-    stores,
-    stores_in_words,
 )

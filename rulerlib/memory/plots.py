@@ -22,7 +22,7 @@ LOOKS = {
     "no room in the prompt": ("#F0E442", ".."),
     "not recalled": ("#999999", "xx"),
 }
-"""A colour and a hatch for each of `rulerlib.analysis.memory.FATES`, in their order."""
+"""A colour and a hatch for each of `rulerlib.memory.tables.FATES`, in their order."""
 
 # As in that module, which would bring all memories along.
 ORACLE = "oracle"
@@ -102,9 +102,9 @@ def matrix(
     Parameters
     ----------
     table
-        From `rulerlib.analysis.memory.table`, of one model and one language.
+        From `rulerlib.memory.tables.table`, of one model and one language.
     floors
-        From `rulerlib.analysis.memory_pairs.floors`, of the same questions.
+        From `rulerlib.memory.pairs.floors`, of the same questions.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     Parameters
     ----------
     table
-        From `rulerlib.analysis.memory.fates`, of one model and one language.
+        From `rulerlib.memory.tables.fates`, of one model and one language.
 
     Raises
     ------
@@ -233,7 +233,7 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     Parameters
     ----------
     table
-        From `rulerlib.analysis.memory.capacity`, of one model and one language.
+        From `rulerlib.memory.tables.capacity`, of one model and one language.
 
     Raises
     ------

@@ -16,12 +16,11 @@ from typing import Any, Self
 import pandas as pd
 
 from rulerlib import labels, show
-from rulerlib.analysis import memory_rows
-from rulerlib.analysis.memory import CAPACITY
 from rulerlib.errors import dictionary, one_of, require
 from rulerlib.fields import home, notebook_parameters, values_of
-from rulerlib.memory import bench, work
+from rulerlib.memory import bench, results, work
 from rulerlib.memory.suites import SUITES
+from rulerlib.memory.tables import CAPACITY
 from rulerlib.memory.work import Values, Work, expand
 from rulerlib.show import Html
 from rulerlib.store import answers
@@ -179,13 +178,13 @@ class MemoryReport:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """One row for each question that was answered, see `rulerlib.analysis.memory_rows`."""
-        return memory_rows.of_runs({job.folder for job in self.works})
+        """One row for each question that was answered, see `rulerlib.memory.results`."""
+        return results.of_runs({job.folder for job in self.works})
 
     @property
     def curve_rows(self) -> pd.DataFrame:
         """The same of the capacity curve."""
-        return memory_rows.of_runs({job.folder for job in self.curve})
+        return results.of_runs({job.folder for job in self.curve})
 
     def answers(self) -> Html:
         """Return the first question and what the model said to it, by preset."""

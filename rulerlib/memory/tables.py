@@ -9,8 +9,8 @@ model made of it, `fates` where each question was lost.
 >>> [fate(row) for row in rows.to_dict("records")]
 ['right', 'read wrongly', 'no room in the prompt', 'not recalled']
 
-All tables take what `rulerlib.analysis.memory_rows.read` returns, and as ``by`` what is averaged
-separately (None: `rulerlib.analysis.memory_rows.by_of`). Intervals are at 95 % and clustered by
+All tables take what `rulerlib.memory.results.read` returns, and as ``by`` what is averaged
+separately (None: `rulerlib.memory.results.by_of`). Intervals are at 95 % and clustered by
 episode, for several questions may be asked about one; see `rulerlib.intervals.clustered`. Shares
 run from 0 to 1.
 """
@@ -23,8 +23,8 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis.memory_rows import by_of, groups, means
 from rulerlib.analysis.scores import nothing
+from rulerlib.memory.results import by_of, groups, means
 
 MEASURES = ("em_norm", "em_raw", "f1")
 """The scores of an answer: exact but for case, punctuation and articles; to the letter; by words.

@@ -12,13 +12,13 @@ from urllib.parse import quote
 import pandas as pd
 
 from rulerlib import files
-from rulerlib.analysis import memory, memory_pairs, memory_rows
 from rulerlib.comparison import STYLE
+from rulerlib.memory import pairs, results, tables
 
 TABLES = {
-    "Scores": memory.table, "What can be had for nothing": memory_pairs.floors,
-    "What was delivered": memory.store_table, "What was kept": memory.writes,
-    "Beside no memory, question by question": memory_pairs.compared,
+    "Scores": tables.table, "What can be had for nothing": pairs.floors,
+    "What was delivered": tables.store_table, "What was kept": tables.writes,
+    "Beside no memory, question by question": pairs.compared,
 }  # fmt: skip
 """The tables of a page, by their headings."""
 
@@ -33,8 +33,8 @@ def write(path: Path, folders: Sequence[Path], stopped: Sequence[str] = ()) -> P
     ParameterError
         If a file cannot be written.
     """
-    rows = memory_rows.of_runs(folders)
-    told = [*stopped, memory.reader_ceiling(rows), memory_pairs.no_better(rows)]
+    rows = results.of_runs(folders)
+    told = [*stopped, tables.reader_ceiling(rows), pairs.no_better(rows)]
     marked = ["# Memories", *map(_both, told)]
     lines = [f"<p>{sentence}</p>" for sentence in marked[1:]]
     for heading, tabulate in TABLES.items():

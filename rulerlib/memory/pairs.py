@@ -4,8 +4,8 @@ All presets are asked the same questions, so they are compared question by quest
 in `rulerlib.analysis.pairs`. That needs far fewer questions: at n = 200 the standard error of one
 mean is up to 3.5 points, and of the difference of two separate means up to 5.
 
-All tables take what `rulerlib.analysis.memory_rows.read` returns, and as ``by`` what is compared
-separately, see `rulerlib.analysis.memory`.
+All tables take what `rulerlib.memory.results.read` returns, and as ``by`` what is compared
+separately, see `rulerlib.memory.tables`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import pandas as pd
 
 from rulerlib.analysis import pairs
 from rulerlib.analysis.accuracy import RESAMPLES
-from rulerlib.analysis.memory_rows import QUESTION, by_of, groups
 from rulerlib.analysis.scores import nothing
+from rulerlib.memory.results import QUESTION, by_of, groups
 
 BASELINE = "span_short"
 """The preset that others are compared with: the same decoding and no memory."""

@@ -140,13 +140,13 @@ test-slurm: .venv/test.stamp .venv-sweep/stamp
 
 lint: .venv/test.stamp
 	ruff check .
-	ruff format --check rulerlib tests training benchmarks notebooks book
+	ruff format --check rulerlib tests benchmarks notebooks book
 	mypy
 	nbstripout --verify --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb book/*.ipynb
 
 format: .venv/test.stamp
 	ruff check --fix .
-	ruff format rulerlib tests training benchmarks notebooks book
+	ruff format rulerlib tests benchmarks notebooks book
 	nbstripout --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb book/*.ipynb
 
 benchmark: .venv/test.stamp

@@ -45,7 +45,7 @@ def pytest_unconfigure():
 
 # Of the other files, those that take longest.
 LONG = {
-    "test_golden", "test_results", "test_notebooks", "test_gguf", "test_training", "test_runs",
+    "test_golden", "test_results", "test_notebooks", "test_gguf", "test_runs",
     "test_readme", "test_transformers_engine", "test_qa",
 }  # fmt: skip
 
@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(items):
 # as those do that name its page.
 SHOWN = "notebooks/trace"
 LOOK_AT = dict.fromkeys(
-    (f"tests/{name}" for name in ("test_book", "test_book_theme", "test_browser_model")), SHOWN
+    (f"tests/{name}" for name in ("test_book", "test_book_theme", "test_needle_page")), SHOWN
 )
 
 

@@ -1,1 +1,0 @@
-"""How `lille`, the small model inside rulerlib, is trained. Start at README.md."""

@@ -10,8 +10,7 @@ already and is only brought into the form in which a browser reads it::
 ``tokenizer.json``           its tokenizer, and ``tokenizer_config.json``, as they ship
 ``config.json``              its configuration, as it ships
 ``kernel.wasm``              ``kernel.wat``, assembled by wabt
-``page.en.json``             what holds for every prompt, and the page's words
-``page.da.json``             the same, with Danish words (`book.needle_words`)
+``page.json``                what holds for every prompt, and the page's words
 ``da.json``, ``en.json``     a language pack's wording, and what was drawn (`book.needle_tasks`)
 ===========================  ================================================================
 """
@@ -32,7 +31,7 @@ from typing import Any
 
 from book import vendor
 from book.needle_tasks import KINDS, TASKS, chains_of, pack
-from book.needle_words import HINTS, LOOKED, STARTING, TONGUES, UNABLE, WORDS, loads, translated
+from book.needle_words import LOOKED, STARTING, UNABLE, WORDS
 from rulerlib import errors, languages, models, plots, show, texts, tokens
 from rulerlib.analysis import depth_bin
 from rulerlib.errors import DataError
@@ -113,9 +112,7 @@ def contents() -> dict[str, str]:
         If the tokenizer merges text across sentences.
     """
     play = Playground(length=LENGTHS["most"])
-    english = about(play)
-    danish = translated(english, form(), megabytes())
-    made = {"page.en.json": english, "page.da.json": danish}
+    made = {"page.json": about(play)}
     for code in LANGUAGES:
         made[f"{code}.json"] = pack(play, code)
     return {name: json.dumps(found, ensure_ascii=False) for name, found in made.items()}
@@ -221,7 +218,6 @@ def about(play: Playground) -> dict[str, Any]:
         "silent": show.SILENT,
         "looked": LOOKED,
         "words": WORDS,
-        "controls": {},
         "colours": show.COLOURS,
         "shades": [plots.shade(step / (SHADES - 1)) for step in range(SHADES)],
     }
@@ -319,7 +315,7 @@ def form() -> Iterator[str]:
     yield "</div>"
     yield '<div class="strip" data-part="strip" aria-hidden="true"></div>'
     yield '<div class="buttons">'
-    yield button("ask", loads(megabytes()), TIPS["ask"], "primary")
+    yield button("ask", f"{LABELS['ask']} (loads {megabytes()})", TIPS["ask"], "primary")
     tip = "Ask at longer and longer lengths, until the answer is wrong; not for one needle alone"
     yield button("breaks", "Where it breaks", tip)
     yield button("depths", "Try all depths", "Ask at ten depths, at this length")
@@ -360,12 +356,10 @@ def form() -> Iterator[str]:
     yield select("haystack", LABELS["haystack"], haystacks, setting.haystack)
     yield select("bits", "Cache in", BITS, "32")
     yield select("drop", "Dropped from the cache", DROPPED, "")
-    yield select("tongue", "Controls speak", TONGUES, "en")
     yield "</div>"
     yield '<details data-part="own">'
     yield f'<summary title="{html.escape(TIPS["own"])}">{LABELS["own"]}</summary>'
-    for tongue, hint in HINTS.items():
-        yield f'<p class="small" data-tongue="{tongue}" lang="{tongue}">{hint}</p>'
+    yield f'<p class="small">{TEXTS["hint"]}</p>'
     yield '<div class="fields">'
     for name in ("needle", "question", "prefix"):
         yield field(name, LABELS[name], f'<input name="{name}" id="needle-{name}">')

@@ -328,7 +328,7 @@ def site(tmp_path_factory, worker_id):
 @pytest.fixture(scope="module")
 def address(site):
     """Where the site is served."""
-    from benchmarks.browser import served
+    from helpers_book import served
 
     with served(site) as address:
         yield address

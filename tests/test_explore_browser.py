@@ -7,12 +7,12 @@ import re
 import shutil
 
 import pytest
+from helpers_book import served
 from helpers_explore import SCRIPT, write_runs
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("pandas")
 
-from benchmarks.browser import served  # noqa: E402
 from book import by_language, explorer, leaderboard  # noqa: E402
 from rulerlib import explore  # noqa: E402
 

@@ -1,15 +1,14 @@
 // The page "Move the needle": controls, the prompt and its answers.
 //
-// It computes nothing; worker.js does. What stands on the controls is written by book/controls.py,
-// and the words that change come from page.en.json or page.da.json. What the reader types and what
-// the model says is only ever set as text.
+// It computes nothing; worker.js does. What stands on the controls is written by book/browser.py,
+// and the words that change come from page.json. What the reader types and what the model says is
+// only ever set as text.
 
 import { element } from "./element.js";
 import { heatmap } from "./heatmap.js";
 import { byPart, leftOfNeedles, mark, shares, strip, unmark } from "./looked.js";
 import { picture } from "./picture.js";
 import { fill } from "./text.js";
-import { speak } from "./tongue.js";
 
 const root = document.querySelector(".ruler-needle");
 const part = (name) => root.querySelector(`[data-part="${name}"]`);
@@ -28,7 +27,7 @@ function send(kind, message = {}, report = () => {}) {
   return new Promise((resolve, reject) => {
     number += 1;
     waiting.set(number, { resolve, reject, report });
-    worker.postMessage({ id: number, kind, tongue: tongue(), ...message });
+    worker.postMessage({ id: number, kind, ...message });
   });
 }
 
@@ -56,26 +55,10 @@ function start() {
 
 // --- Words ------------------------------------------------------------------------------------
 
-// What the page is of, in the language that its controls speak.
+// What the page is of, and its words.
 let page;
-const tongue = () => control("tongue").value;
 const say = (name, fields = {}) => fill(page.words[name], fields);
-const counted = (count) => count.toLocaleString(tongue());
-
-// Browsers that keep nothing for a page forget what it spoke.
-const REMEMBERED = "ruler-needle-tongue";
-const remember = {
-  get: () => { try { return localStorage.getItem(REMEMBERED); } catch { return null; } },
-  set: (value) => { try { localStorage.setItem(REMEMBERED, value); } catch { /* as said above */ } },
-};
-
-async function learn() {
-  const answer = await fetch(new URL(`page.${tongue()}.json${version}`, import.meta.url));
-  page = await answer.json();
-  root.lang = tongue();
-  speak(part("app"), page.controls);
-  if (loaded) buttons.ask.textContent = page.labels.ask;
-}
+const counted = (count) => count.toLocaleString("en");
 
 function alarm(text) {
   part("alert").textContent = text;
@@ -442,7 +425,7 @@ const verdict = ({ verdict, ending, found, of }) =>
 function told(said) {
   const { setting, seconds, text, read, kept, prompt } = said;
   const before = kept ? say("kept", { kept: counted(kept) }) : "";
-  const about = `${whereabouts(setting)}${cached(setting)}, ${page.model}, ${seconds.toLocaleString(tongue(),
+  const about = `${whereabouts(setting)}${cached(setting)}, ${page.model}, ${seconds.toLocaleString("en",
     { minimumFractionDigits: 1, maximumFractionDigits: 1 })} s`;
   return [
     element("div", [element("b", verdict(said)), ` (${about})`]),
@@ -464,7 +447,7 @@ function showAnswer() {
       shown.all.reduce((sum, one) => sum + one[name], 0));
     box.className = `say ${of && found === of ? "good" : "bad"}`;
     const about = { lengths: shown.lengths.map(counted).join(", "), model: page.model,
-                    seconds: shown.seconds.toLocaleString(tongue(), { maximumFractionDigits: 1 }) };
+                    seconds: shown.seconds.toLocaleString("en", { maximumFractionDigits: 1 }) };
     box.replaceChildren(element("div", [element("b", say("found", { found, of })),
                                         ` (${say("series", about)})`]));
   } else {
@@ -597,17 +580,6 @@ for (const name of [...FIELDS, ...NUMBERS]) {
     refresh();
   });
 }
-control("tongue").addEventListener("input", async () => {
-  remember.set(tongue());
-  try {
-    await learn();
-    doing("");
-    await refresh();
-    showAnswer();
-  } catch (error) {
-    cannot(error.message);
-  }
-});
 for (const event of ["popstate", "hashchange"]) {
   window.addEventListener(event, () => {
     clearTimeout(settled);
@@ -620,10 +592,8 @@ for (const event of ["popstate", "hashchange"]) {
 // Enter in a field is no reason to leave the page.
 part("app").addEventListener("submit", (event) => event.preventDefault());
 try {
-  const known = [...control("tongue").options].map(({ value }) => value);
-  if (known.includes(remember.get())) control("tongue").value = remember.get();
   start();
-  await learn();
+  page = await (await fetch(new URL(`page.json${version}`, import.meta.url))).json();
   control("text").maxLength = page.lengths.text + 1;
   beginning = Object.fromEntries(FIELDS.map((name) => [name, control(name).value]));
   beginning = { ...beginning, ...setting() };

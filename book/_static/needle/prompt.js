@@ -1,6 +1,6 @@
 // Prompts as rulerlib makes them, to the last byte. Units, what they cost, what was drawn, templates
 // and the frame come from Python (book/needle_tasks.py); what the reader writes is read and counted
-// here. tests/test_browser_model.py holds all of it against rulerlib.
+// here. tests/test_needle_page.py compares prompts and answers with those of rulerlib.
 
 import { fill, Texts } from "./text.js";
 

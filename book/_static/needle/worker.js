@@ -35,10 +35,9 @@ const tokenizer = () => once("tokenizer", async () =>
 const encode = (tokenizer, text, add_special_tokens = false) =>
   tokenizer.encode(text, { add_special_tokens }).ids;
 
-// The page's words are those of the tongue that it speaks.
-const prompts = (code, tongue) => once(`prompts ${code} ${tongue}`, async () => {
+const prompts = (code) => once(`prompts ${code}`, async () => {
   const [page, language, made] = await Promise.all(
-    [json(`page.${tongue}.json`), json(`${code}.json`), tokenizer()]);
+    [json("page.json"), json(`${code}.json`), tokenizer()]);
   return new Prompts(page, language, (text) => encode(made, text).length);
 });
 
@@ -84,7 +83,7 @@ async function bytes(name, size, report) {
 
 const model = (report) => once("model", async () => {
   const [page, config, file] = await Promise.all(
-    [json("page.en.json"), json("config.json"), get("kernel.wasm")]);
+    [json("page.json"), json("config.json"), get("kernel.wasm")]);
   const kernel = await file.arrayBuffer();
   // Before the large file is fetched.
   if (typeof WebAssembly !== "object" || !WebAssembly.validate(kernel)) {
@@ -104,9 +103,9 @@ const breath = () => new Promise((resolve) => {
 let stopped = false;
 
 const kinds = {
-  // {setting, tongue} -> the prompt, as Prompts.make has it
-  prompt: async ({ setting, tongue = "en" }) =>
-    (await prompts(setting.language, tongue)).make(setting),
+  // {setting} -> the prompt, as Prompts.make has it
+  prompt: async ({ setting }) =>
+    (await prompts(setting.language)).make(setting),
 
   // {} -> {seconds}
   load: async (_, report) => {
@@ -115,14 +114,14 @@ const kinds = {
     return { seconds: (performance.now() - begin) / 1000 };
   },
 
-  // {setting, tongue} -> {prompt, text, verdict, found, ending, ids, read, kept, seconds}; null where
+  // {setting} -> {prompt, text, verdict, found, ending, ids, read, kept, seconds}; null where
   // stopped. `found` is how many of the values that are asked for the answer has. And
   // where it looked: `pieces`, the answer's tokens as texts; `starts`, where each token of the
   // prompt begins; `took`, for each piece its attention over the prompt's tokens; and `left`, how
   // much of each token is left in a cache that is not whole.
-  ask: async ({ setting, tongue = "en" }, report) => {
+  ask: async ({ setting }, report) => {
     stopped = false;
-    const composer = await prompts(setting.language, tongue);
+    const composer = await prompts(setting.language);
     const prompt = composer.make(setting);
     const [words, llama] = await Promise.all([tokenizer(), model(report)]);
     const begin = performance.now();

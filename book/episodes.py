@@ -37,9 +37,8 @@ class EpisodeExample(Generated):
     def lines(self) -> Iterator[str]:
         index, profile = self.options.get("index", 0), self.options.get("profile", "easy")
         (suite,) = self.arguments
-        sections = ["names", "dialogue"] if suite == "dialogue" else ["names"]
         yield "`````````{tab-set}"
-        for code in languages.available(*sections):
+        for code in languages.available("names"):
             recipe = Recipe(suite, index + 1, language=code, profile=profile)
             episode = recipe.episodes.episode(index)
             (probe,) = episode.probes

@@ -2,13 +2,12 @@
 
 Raw runs stay where runs are written. These commands resume, and the last one makes the tables::
 
-    suites=episodic,episodic_cross,episodic_capacity,episodic_multi,semantic,spatial
-    rulerlib memory --language da,en --sizes 50 --suites $suites
+    rulerlib memory --language da,en --sizes 50
     python -m book.memory_tables runs/memory book/results/memory
 
 The reference reader has a folder of runs and of tables of its own::
 
-    rulerlib memory --language da,en --sizes 50 --suites $suites --model reference \\
+    rulerlib memory --language da,en --sizes 50 --model reference \\
         --engine reference --root runs/reference
     python -m book.memory_tables runs/reference book/results/memory/reference
 
@@ -33,7 +32,7 @@ from rulerlib.errors import RulerError
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = ("scores", "kinds", "floors", "stores", "fates", "compared", "ways", "capacity")
+TABLES = ("scores", "floors", "stores", "fates", "compared", "ways", "capacity")
 
 # What stands beside the answers of each run.
 SETTINGS = "*.settings.json"
@@ -85,7 +84,6 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
     }
     return {
         "scores": tables.table(matrix, by),
-        "kinds": tables.table(largest[largest["suite"] == "dialogue"], [*by, "kind"]),
         "floors": pairs.floors(matrix, by),
         "stores": tables.store_table(largest, by),
         "fates": fates[fates["count"] > 0].reset_index(drop=True),

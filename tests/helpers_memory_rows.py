@@ -17,7 +17,7 @@ FREE = {"format": {"system_prompt": None, "chat": True}, "tokens_to_generate": 3
 SKILL = {
     "core": (0, 0), "span_short": (0, 0), "longctx": (0.6, 0.7), "rag": (0.8, 0.7),
     "memory/hei_nw": (0.5, 0.7), "memory/sgc_rss": (0.6, 0.7), "memory/smpd": (0.4, 0.7),
-    "memory/all": (0.9, 0.7), "oracle": (1, 0.9),
+    "oracle": (1, 0.9),
 }  # fmt: skip
 
 

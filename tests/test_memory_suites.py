@@ -18,7 +18,7 @@ from rulerlib.tasks.episodes import Episode, Fact, Probe
 EVERY = [
     (suite, code, profile)
     for suite in SUITES
-    for code in sorted(languages.available("dialogue" if suite == "dialogue" else "memory"))
+    for code in sorted(languages.available("memory"))
     for profile in PROFILES
 ]
 
@@ -39,16 +39,11 @@ def items(suite: str, code: str, profile: str, asked: int) -> list[Item]:
 
 
 def told_once(episode: Episode, conversation: bool) -> bool:
-    """Whether no fact says what another one says; of a dialogue none that a question needs.
+    """Whether no fact says what another one says.
 
     A turn of a conversation such as "Sorry, I mean 54." speaks of the turn before it.
     """
     texts = [fact.text for fact in episode.facts]
-    if episode.id.startswith("dialogue"):
-        counts = Counter(texts)
-        return all(
-            counts[fact.text] == 1 for each in episode.probes for fact in episode.needed(each)
-        )
     told = list(itertools.pairwise(["", *texts])) if conversation else texts
     return len(set(told)) == len(told)
 

@@ -18,16 +18,11 @@ from rulerlib.models.reference import answer
 from rulerlib.scoring import MEMORY
 
 LANGUAGES = languages.available("memory")
-PLACES = [
-    (suite, language)
-    for suite in SUITES
-    for language in languages.available("dialogue" if suite == "dialogue" else "memory")
-]
+PLACES = [(suite, language) for suite in SUITES for language in LANGUAGES]
 CHAT = "<s><|user|>Be short.<|user|>{}<|assistant|>Answer:"
 
 
 def questions(suite, language, size=8, profile="default", **changes):
-    profile = "easy" if suite == "dialogue" else profile
     recipe = Recipe(suite, size, 7, language, profile, min(2, Recipe(suite, 1).knobs.most_probes),
                     changes)  # fmt: skip
     return [(item.episode, probe) for item in recipe for probe in item.episode.probes]

@@ -56,7 +56,7 @@ _HERE = Path(__file__).parent
 
 SECTIONS = (
     "reading", "episodic", "semantic", "spatial", "memory", "classics", "paraphrases", "absent",
-    "graphwalks", "mrcr", "records", "ladder", "associations", "trace", "dialogue", "names",
+    "graphwalks", "mrcr", "records", "ladder", "associations", "trace", "names",
 )  # fmt: skip
 """The sections of a pack that stand in files of their own: ``reading.toml`` is read as the section
 ``reading``."""

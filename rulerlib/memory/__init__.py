@@ -15,7 +15,6 @@ suite                 what is taught and asked
 `episodic_multi`      a conversation of two people who correct themselves, and take that back
 `semantic`            relations that link into chains; the answer is several hops away
 `spatial`             walks through a grid of places; shortest ways are asked
-`dialogue`            what a circle of people wrote to each other in 25 sessions, or up to 5,000
 ====================  ========================================================================
 
 A system is taught an episode's texts, keeps what it will in a folder, and recalls texts for a
@@ -27,7 +26,6 @@ question. None of them sees an answer.
 `rulerlib.memory.episodic_index`  a gate that decides what is written, sparse keys
 `rulerlib.memory.relation_graph`  relations in a graph that is walked over several hops
 `rulerlib.memory.place_map`       a map learnt from walks, and the shortest way over it
-`rulerlib.memory.together`        a map, a graph and an index that are asked together
 `rulerlib.memory.outside`         a memory that somebody else wrote
 ================================  =================================================================
 

@@ -38,7 +38,7 @@ PRESETS = Path(__file__).parent / "presets"
 
 NAMES = (
     "core", "longctx", "rag", "span_short", "memory/hei_nw", "memory/sgc_rss", "memory/smpd",
-    "memory/all", "oracle",
+    "oracle",
 )  # fmt: skip
 """The presets that come with the project, in the order in which tables show them."""
 
@@ -54,7 +54,6 @@ SYSTEMS = {
     "hei_nw": ("episodic_index", "EpisodicIndex"),
     "sgc_rss": ("relation_graph", "RelationGraph"),
     "smpd": ("place_map", "PlaceMap"),
-    "together": ("together", "Together"),
 }
 """The module and the class of each memory system; beside it stands the class ``Settings``."""
 

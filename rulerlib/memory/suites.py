@@ -24,7 +24,7 @@ from rulerlib import languages
 from rulerlib.errors import dictionary, one_of, require, whole_number
 from rulerlib.languages import Language
 from rulerlib.samples import Record
-from rulerlib.tasks import dialogue, episodic, semantic, spatial
+from rulerlib.tasks import episodic, semantic, spatial
 from rulerlib.tasks.episodes import Episode, Episodes, fingerprint
 
 
@@ -50,7 +50,6 @@ SUITES: dict[str, Suite] = {
     **{name: Suite(row, episodic.make, "episodic") for name, row in episodic.SUITES.items()},
     **{name: Suite(row, semantic.Semantic, "semantic") for name, row in semantic.SUITES.items()},
     **{name: Suite(row, spatial.Spatial, "spatial") for name, row in spatial.SUITES.items()},
-    **{name: Suite(row, dialogue.Dialogues, "dialogue") for name, row in dialogue.SUITES.items()},
 }
 """All suites by name."""
 
@@ -63,7 +62,6 @@ PROFILES: dict[str, dict[str, dict[str, Any]]] = {
         "episodic_multi": {"distractors": 0, "corrections": 1},
         "semantic": {"facts": 10, "distractors": 0},
         "spatial": {"grid_size": 3},
-        "dialogue": {"sessions": 8, "turns": 40},
     },
     "hard": {
         "episodic": {"facts": 100, "distractors": 4},
@@ -72,7 +70,6 @@ PROFILES: dict[str, dict[str, dict[str, Any]]] = {
         "episodic_multi": {"distractors": 16},
         "semantic": {"facts": 60, "hop_depth": 4, "contradictions": "date", "distractors": 8},
         "spatial": {"grid_size": 8, "obstacle_density": 0.3},
-        "dialogue": {"sessions": 50},
     },
 }
 """What is set otherwise than in `SUITES`, by profile and suite."""

@@ -24,7 +24,6 @@ from rulerlib import checkpoints, languages, tasks, tokens
 from rulerlib.errors import MissingWordingError, is_number, require, whole_number
 from rulerlib.models import Generation, Request, tokenizer_name
 from rulerlib.prompts import Decoding
-from rulerlib.tasks import dialogue_reader, taught
 
 # A piece is forgotten as a whole: a sentence, or a line.
 _PIECE = re.compile(r"\s*\S.*?(?:(?<=[.!?])\s+|\n|$)")
@@ -147,6 +146,4 @@ def answer(prompt: str) -> str:
                 with contextlib.suppress(MissingWordingError):
                     if (text := family.reader(prompt, pack.paraphrased(number))) is not None:
                         return text
-        if (text := taught.read(prompt, pack, dialogue_reader.answer)) is not None:
-            return text
     return ""

@@ -204,7 +204,7 @@ def fenced(text: str) -> Iterator[str]:
 class Tasks(Generated):
     """The table of all tasks: one row for each, with its knobs as the table of tasks has them."""
 
-    files = ("rulerlib/tasks/*.py",)
+    files = ("rulerlib/tasks/*.py", "rulerlib/frontier/*.py")
 
     def lines(self) -> Iterator[str]:
         yield "| task | notebook | settings | room | needed |"
@@ -232,7 +232,7 @@ class Example(Generated):
         "length": directives.nonnegative_int,
         "index": directives.nonnegative_int,
     }
-    files = ("rulerlib/tasks/*.py", "rulerlib/languages/*/*.toml")
+    files = ("rulerlib/tasks/*.py", "rulerlib/frontier/*.*", "rulerlib/languages/*/*.toml")
 
     def lines(self) -> Iterator[str]:
         yield "`````````{tab-set}"

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 from book.tables import DECIMALS, Plan, Tables
 from rulerlib import files
 from rulerlib.errors import RulerError
+from rulerlib.frontier import guesses
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.tasks import guesses
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ GUESSES = {
     "associations": "any name",
     "trace": "the last number",
 }
-"""The strategy of `rulerlib.tasks.guesses` that is shown for each family."""
+"""The strategy of `rulerlib.frontier.guesses` that is shown for each family."""
 
 
 def _guessed(run: Run) -> Iterator[tuple[dict[str, Any], Prediction]]:

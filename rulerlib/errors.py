@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 HALF = re.compile(r"[\ud800-\udfff]")
@@ -158,7 +158,7 @@ def number(parameter: str, value: Any, minimum: float, maximum: float) -> float:
     return float(value)
 
 
-def one_of(parameter: str, value: Any, choices: Iterable[str]) -> str:
+def one_of(parameter: str, value: Any, choices: Collection[str]) -> str:
     """Return ``value`` if it is among ``choices``.
 
     Raises
@@ -166,9 +166,8 @@ def one_of(parameter: str, value: Any, choices: Iterable[str]) -> str:
     ParameterError
         If it is not: names the nearest that is.
     """
-    names = list(choices)
-    if not isinstance(value, str) or value not in names:
-        raise ParameterError(parameter, value, nearest(value, names))
+    if not isinstance(value, str) or value not in choices:
+        raise ParameterError(parameter, value, nearest(value, choices))
     return value
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rulerlib.frontier import guesses
 from rulerlib.runs import Run
-from rulerlib.tasks import TASKS, guesses
+from rulerlib.tasks import TASKS
 
 pd = pytest.importorskip("pandas")
 

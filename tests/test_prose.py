@@ -12,8 +12,8 @@ from test_languages import LETTERS, OUTSIDE
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
+from rulerlib.frontier.associations import pairs
 from rulerlib.languages.prose import CHARACTERS
-from rulerlib.tasks.associations import pairs
 from rulerlib.texts import sentences
 
 TOLD = languages.available("prose")

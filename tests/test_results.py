@@ -17,9 +17,9 @@ from book.tables import Plan, Tables
 from rulerlib import analysis, fields, metrics, models, show, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
+from rulerlib.frontier import guesses
 from rulerlib.samples import Prediction, read
 from rulerlib.submit import folder as submit
-from rulerlib.tasks import guesses
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("scipy")

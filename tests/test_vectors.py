@@ -8,8 +8,8 @@ from pathlib import Path
 import helpers_reading
 import pytest
 
+from rulerlib.frontier.graphwalks import EMPTY, set_f1
 from rulerlib.metrics import MEASURES
-from rulerlib.tasks.graphwalks import EMPTY, set_f1
 
 OURS = {
     "ruler-all": MEASURES["recall"], "ruler-part": MEASURES["part_match"],

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, TypeVar
 
 from rulerlib import packages
-from rulerlib.errors import one_of, require, whole_number
+from rulerlib.errors import ParameterError, nearest, one_of, require, whole_number
 from rulerlib.fields import listed
 from rulerlib.scoring import Scoring
 from rulerlib.tasks.family import BESIDE, Family
@@ -43,26 +43,24 @@ _OWN = {
     "semantic": "semantic",
     "spatial": "spatial",
 }
-_FRONTIER = {
-    "graphwalks": "graphwalks graphwalks_parents",
-    "records": "records records_most records_user",
-    "mrcr": "mrcr mrcr_4 mrcr_8",
-    "trace": "trace trace_list",
-    "ladder": "ladder ladder_keys_basic ladder_keys_easy ladder_keys_medium ladder_keys_hard"
-    " ladder_values_basic ladder_values_easy ladder_values_medium ladder_values_hard"
-    " ladder_documents_basic ladder_documents_easy ladder_documents_medium"
-    " ladder_documents_hard",
-    "associations": "associations associations_2",
-}
-
 T = TypeVar("T")
 
 
 class Table(Mapping[str, T], Generic[T]):
-    """Values by name, each made when it is first asked for; ``outside`` came in by a door."""
+    """Values by name.
 
-    def __init__(self, names: Iterable[str], load: Callable[[str], T]) -> None:
-        self._names, self._load = dict.fromkeys(names), functools.cache(load)
+    First our own, each made when it is first asked for; then those of ``installed`` packages, which
+    are imported when a name is not among our own; then ``outside``, what a run named itself.
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        load: Callable[[str], T],
+        installed: Callable[[], Mapping[str, T]],
+    ) -> None:
+        self.own, self._load = dict.fromkeys(names), functools.cache(load)
+        self._installed = installed
         self.outside: dict[str, T] = {}
 
     def add(self, name: str, value: T) -> None:
@@ -70,20 +68,23 @@ class Table(Mapping[str, T], Generic[T]):
         self.outside[name] = value
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names or name in self.outside
+        return name in self.own or name in self.outside or name in self._installed()
 
     def __getitem__(self, name: str) -> T:
         if name in self.outside:
             return self.outside[name]
-        if name not in self._names:
-            raise KeyError(name)
-        return self._load(name)
+        if name in self.own:
+            return self._load(name)
+        return self._installed()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names | self.outside)
+        return iter(self._all())
 
     def __len__(self) -> int:
-        return len(self._names | self.outside)
+        return len(self._all())
+
+    def _all(self) -> dict[str, None]:
+        return self.own | dict.fromkeys([*self._installed(), *self.outside])
 
 
 def _family(name: str) -> Family:
@@ -91,8 +92,14 @@ def _family(name: str) -> Family:
     return family
 
 
-FAMILIES = Table((*_RULER, *_OWN, *_FRONTIER), _family)
-"""The families of rulerlib by name."""
+def _installed_families() -> Mapping[str, Family]:
+    from rulerlib.tasks.outside import installed
+
+    return installed()
+
+
+FAMILIES = Table((*_RULER, *_OWN), _family, _installed_families)
+"""The families by name: those of RULER, our own, and those of installed packages."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +211,7 @@ class Task:
 
 _FAMILY_OF = {
     name: family
-    for rows in (_RULER, _BESIDE, _OWN, _FRONTIER)
+    for rows in (_RULER, _BESIDE, _OWN)
     for family, names in rows.items()
     for name in names.split()
 }
@@ -215,14 +222,27 @@ def _task(name: str) -> Task:
     return Task(name, family, {**family.variants, **family.beside}[name])
 
 
+@functools.cache
+def _installed_tasks() -> Mapping[str, Task]:
+    return {
+        name: Task(name, family, knobs)
+        for family in _installed_families().values()
+        for name, knobs in family.variants.items()
+    }
+
+
 RULER = tuple(name for names in _RULER.values() for name in names.split())
 """The names of RULER's thirteen tasks."""
 
-TASKS = Table(_FAMILY_OF, _task)
-"""The tasks by name: RULER's thirteen, further settings of its families, and our own families."""
+TASKS = Table(_FAMILY_OF, _task, _installed_tasks)
+"""The tasks by name: RULER's thirteen, further settings of its families, our own families, and
+those of installed packages."""
 
-FRONTIER = tuple(names.split()[0] for names in _FRONTIER.values())
-"""The names of the frontier's tasks: of each of its families the usual one."""
+FRONTIER = ("graphwalks", "records", "mrcr", "trace", "ladder", "associations")
+"""The names of the frontier's tasks, one of each family of the plug-in `rulerlib.frontier`."""
+
+GROUPS = ("all", "ruler", "frontier")
+"""Names that stand for several tasks, see `names`."""
 
 COMMON = ("paraphrase",)
 """The knobs that all of RULER's tasks have."""
@@ -245,6 +265,20 @@ def resolve(name: str, **knobs: Any) -> Task:
     return replace(task, knobs=replace(task.knobs, **{**task.family.defaults(knobs), **knobs}))
 
 
+def _members(group: str) -> Sequence[str]:
+    """Return the names of the tasks of a group."""
+    if group == "ruler":
+        return RULER
+    if group == "frontier":
+        return FRONTIER
+    return [name for name in TASKS if name not in TASKS.outside]
+
+
+def _is_of(name: str, family: str | None) -> bool:
+    """Return whether a task is of a family; None: of any."""
+    return family is None or TASKS[name].family.name == family
+
+
 def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     """Return the task names that a parameter means.
 
@@ -253,8 +287,8 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     chosen
         A name, several with commas between them, or a list of names. ``"ruler"`` among them means
         the thirteen, ``"frontier"`` one of each family that tells today's best models apart,
-        ``"all"`` every row of the table, and ``package.module:FAMILY`` all tasks of a family from
-        outside, see `rulerlib.tasks.outside`.
+        ``"all"`` all tasks of rulerlib and of installed packages, and ``package.module:FAMILY`` all
+        tasks of a family from outside, see `rulerlib.tasks.outside`.
     family
         Only tasks of this family are allowed.
 
@@ -263,26 +297,25 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     ParameterError
         If a name is unknown or of another family, given twice, or none is given.
     """
-    ours = [name for name, of in _FAMILY_OF.items() if family in (None, of)]
-    groups = {"all": ours, "ruler": RULER, "frontier": FRONTIER}
-    groups = {name: [one for one in some if one in ours] for name, some in groups.items()}
     if isinstance(chosen, str):
         chosen = listed(chosen)
     sequence = isinstance(chosen, (list, tuple))
     require(sequence, "tasks", chosen, "a name, several with commas between, or 'all'")
     named = list[str]()
     for name in chosen:
-        if isinstance(name, str) and name in groups:
-            require(groups[name], "tasks", name, f"'all': the family {family} has none of these")
-            named += groups[name]
+        if name in GROUPS:
+            some = [one for one in _members(name) if _is_of(one, family)]
+            require(some, "tasks", name, f"'all': the family {family} has none of these")
+            named += some
         elif family is None and packages.is_outside(name):
             from rulerlib.tasks.outside import admit
 
             named += admit(name)
+        elif isinstance(name, str) and name in TASKS and _is_of(name, family):
+            named.append(name)
         else:
-            others = () if family else TASKS.outside
-            some = [group for group in groups if groups[group]]
-            named.append(one_of("tasks", name, [*some, *ours, *others]))
+            allowed = [one for one in TASKS if _is_of(one, family)]
+            raise ParameterError("tasks", name, nearest(name, [*GROUPS, *allowed]))
     require(named, "tasks", chosen, "at least one name, or 'all'")
     require(len(set(named)) == len(named), "tasks", chosen, "names that differ")
     return named

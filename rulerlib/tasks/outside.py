@@ -1,7 +1,13 @@
-"""A family from outside of rulerlib: a file that somebody else wrote, named where it stands.
+"""A family from outside of rulerlib: a file that somebody else wrote.
 
 ``-p tasks package.module:FAMILY`` names it, alone or beside other names, and means all of its
-variants. Its wording stands beside it, in ``module.toml``: a table for each language, which its
+variants. A package that is installed can name its families as entry points of the group
+``rulerlib.tasks``; their tasks then go by their names alone, as those of `rulerlib.frontier` do::
+
+    [project.entry-points."rulerlib.tasks"]
+    updates = "package.module:FAMILY"
+
+Its wording stands beside it, in ``module.toml``: a table for each language, which its
 maker finds in the language pack as the section of the family's name. It may use everything that
 our own families use (`rulerlib.tasks.family`).
 
@@ -14,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.metadata
 import itertools
 import re
 import sys
@@ -29,6 +36,9 @@ from rulerlib.languages import Language, placeholders, read_toml
 from rulerlib.tasks.family import Family, Maker
 
 _WANTED = "a rulerlib.tasks.family.Family"
+
+GROUP = "rulerlib.tasks"
+"""The entry points of this group are families, which are then known by the names of their tasks."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{,59}")
 
@@ -57,7 +67,7 @@ class _Worded:
 def _worded(language: Language, family: str, path: Path, parameter: str) -> Language:
     """Return a language with a family's wording among its sections."""
     tables = _wording(path)
-    if family in language.templates:
+    if family in language.templates or not path.exists():
         return language
     if language.code not in tables:
         there = f"one of {', '.join(tables)}" if tables else "one with such a section"
@@ -92,6 +102,46 @@ def admit(name: str) -> list[str]:
     DataError
         If the file of its wording is damaged.
     """
+    family = _loaded(name)
+    for variant in family.variants:
+        there = tasks.TASKS.get(variant)
+        if there is not None and there.family.origin.partition("@")[0] != name:
+            raise _taken(name, variant)
+    for variant, knobs in family.variants.items():
+        tasks.TASKS.add(variant, tasks.Task(variant, family, knobs))
+    return [*family.variants]
+
+
+@functools.cache
+def installed() -> dict[str, Family]:
+    """Return the families of installed packages by name: the entry points of the group `GROUP`.
+
+    Raises
+    ------
+    ParameterError, DataError
+        As `admit`.
+    """
+    families, taken = dict[str, Family](), {*tasks.TASKS.own}
+    for point in importlib.metadata.entry_points(group=GROUP):
+        family = _loaded(point.value)
+        if point.value.startswith("rulerlib."):
+            # The version of rulerlib says which source it is.
+            family = replace(family, origin="")
+        for variant in family.variants:
+            if variant in taken:
+                raise _taken(point.value, variant)
+            taken.add(variant)
+        families[family.name] = family
+    return families
+
+
+def _taken(name: str, variant: str) -> ParameterError:
+    allowed_values = f"{_WANTED} whose variants have names of their own, not {variant!r}"
+    return ParameterError("tasks", name, allowed_values)
+
+
+def _loaded(name: str) -> Family:
+    """Return the family under a name, checked, with its wording and its origin."""
     family: Any = packages.outside("tasks", name, _WANTED)
 
     def check(holds: object, what: str) -> None:
@@ -104,20 +154,15 @@ def admit(name: str) -> list[str]:
         holds = isinstance(variant, str) and _NAME.fullmatch(variant)
         check(holds, f" whose variants have names of a-z, 0-9, '.', '_' and '-', not {variant!r}")
         check(is_dataclass(knobs), f" whose variant {variant} is a dataclass of knobs")
-        there = tasks.TASKS.get(variant)
-        other = there and there.family.origin.partition("@")[0]
-        taken = there is not None and other != name
-        check(not taken, f" whose variants have names of their own, not {variant!r}")
     check(callable(family.maker), " whose maker can be called")
     generate = family.tokens_to_generate
-    check(isinstance(generate, int) and generate > 0, " with tokens_to_generate above 0")
+    room = callable(generate) or (isinstance(generate, int) and generate > 0)
+    check(room, " with tokens_to_generate above 0")
     path = Path(str(sys.modules[name.partition(":")[0]].__file__)).with_suffix(".toml")
     _wording(path)
     origin = f"{name}@{_hash(path.with_suffix('.py'), path)}"
-    family = replace(family, maker=_Worded(family, path), origin=origin)
-    for variant, knobs in family.variants.items():
-        tasks.TASKS.add(variant, tasks.Task(variant, family, knobs))
-    return [*family.variants]
+    loaded: Family = replace(family, maker=_Worded(family, path), origin=origin)
+    return loaded
 
 
 def _hash(*paths: Path) -> str:

@@ -19,9 +19,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from rulerlib import languages
+from rulerlib.frontier import records, trace
+from rulerlib.frontier.mrcr import PREFIX
 from rulerlib.samples import Sample
-from rulerlib.tasks import records, trace
-from rulerlib.tasks.mrcr import PREFIX
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ import pandas as pd
 from rulerlib.analysis.pairs import newcombe
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.explore import cells
-from rulerlib.labels import listed, thousands
+from rulerlib.labels import thousands
 from rulerlib.plots import base
 
 NAMES = {"en": "English", "da": "Danish", "sv": "Swedish", "no": "Norwegian"}
@@ -125,20 +125,7 @@ def courses(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.set_title(name, fontsize=10)
     handles, labels = drawn[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    return base.done(figure, courses, courses_in_words(table), title)
-
-
-def courses_in_words(table: pd.DataFrame) -> str:
-    """Return what each model keeps of its shortest length at the longest, by language."""
-    first, last = (thousands(length) for length in (table["length"].min(), table["length"].max()))
-    sentences = []
-    for model, part in base.by_name(losses(table), "model").items():
-        columns = (part[name] for name in ("language", first, last))
-        kept = [
-            f"{NAMES[code]} {short} to {long} %" for code, short, long in zip(*columns, strict=True)
-        ]
-        sentences.append(f"{model}, from {first} to {last}: {listed(kept)}")
-    return "\n".join(sentences)
+    return base.done(figure, title)
 
 
 def complete(accuracy: pd.DataFrame) -> pd.DataFrame:

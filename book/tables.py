@@ -28,7 +28,6 @@ import rulerlib
 from rulerlib import files, models, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, MissingExtraError, ParameterError, nearest, whole_number
-from rulerlib.labels import said_setting
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
@@ -540,8 +539,6 @@ class Tables:
         if table.empty:
             yield "", table
             return
-        if "setting" in table:
-            table = table.assign(setting=[said_setting(setting) for setting in table["setting"]])
         for names, part in table.groupby(list(by), sort=False):
             yield titled(names), part
 

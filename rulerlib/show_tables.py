@@ -13,7 +13,6 @@ from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from rulerlib import labels
 from rulerlib.escaping import PLAIN, sentence, spoken, visible
 from rulerlib.metrics import MEASURES
 
@@ -115,8 +114,8 @@ def table(
 
     Columns ``low`` and ``high`` become one, ``95 % interval``, and so do ``x low`` and
     ``x high``. What is the same in every row moves to the caption, but for shares and intervals;
-    where the measure does, ``mean`` is called by its name. The knobs of tasks and of settings are
-    called as readers say them. An empty table that knows why it is empty says so in its place.
+    where the measure does, ``mean`` is called by its name. An empty table that knows why it is
+    empty says so in its place.
 
     Parameters
     ----------
@@ -139,9 +138,6 @@ def table(
     share_names = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
     shares = [*dict.fromkeys(name for name in (*percent, *share_names) if name in values)]
     shown = intervals(values.copy(), shares, precision)
-    for name, in_words in {"task": labels.said, "setting": labels.said_setting}.items():
-        if name in shown:
-            shown[name] = [in_words(str(value)) for value in shown[name]]
     constant = _constant(shown, (*shares, *(spoken_in or ()))) if folded else []
     caption = "; ".join(f"{name}: {_said(shown[name].iloc[0])}" for name in constant)
     renamed = {"mean": shown["measure"].iloc[0]} if "measure" in constant else {}

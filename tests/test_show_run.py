@@ -16,8 +16,6 @@ from rulerlib.store import questions
 pytest.importorskip("pandas")
 pytest.importorskip("tokenizers")
 
-from rulerlib.plots.base import finding
-
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
@@ -96,14 +94,3 @@ def test_files_that_are_there_are_told_with_who_counted_their_lengths(tmp_path):
         about.unlink()
     first = show.run(Run("all", data=str(tmp_path / "own"))).text.splitlines()[0]
     assert first.endswith("The files do not say which tokenizer counted their lengths.")
-
-
-def test_a_finding_of_several_lines_is_a_list_and_names_are_text():
-    guide = "Each line is a task."
-    several = finding("<b> falls.\nvt rises.", guide).markup
-    assert re.findall(r"<li>(.+?)</li>", several) == ["&lt;b&gt; falls.", "vt rises."]
-    assert several.endswith(f"<summary>How to read it</summary><p>{guide}</p></details>")
-    alone = finding("<b> falls.", guide)
-    assert "<p><b>What it shows.</b> &lt;b&gt; falls.</p>" in alone.markup
-    assert "<li>" not in alone.markup
-    assert alone.text.splitlines() == ["What it shows: <b> falls.", f"How to read it: {guide}"]

@@ -11,9 +11,7 @@ from typing import Any
 import pandas as pd
 
 from rulerlib.errors import require
-from rulerlib.labels import listed, percent, ranked
 from rulerlib.plots import base
-from rulerlib.plots.curves import FALLING, course
 
 LOOKS = {
     "right": ("#0072B2", ""),
@@ -35,9 +33,8 @@ _LINES = {
     ORACLE: ("#009E73", "-", "oracle: the facts given"),
 }
 
-# Panels of a figure of capacity, and how its sentences begin.
+# Panels of a figure of capacity.
 _CAPACITY = {"em_norm": "answered rightly", "recall_at_5": "recall at 5"}
-_OF_CAPACITY = {"recall_at_5": "Recall at 5", "em_norm": "The share of right answers"}
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
@@ -134,7 +131,7 @@ def matrix(
         base.in_percent(axes.xaxis)
     words = "exact match, normalized (bar: 95 % interval)"
     _below(figure, [axes for axes, *_ in drawn], words)
-    return base.done(figure, matrix, matrix_in_words(table, floors), title)
+    return base.done(figure, title)
 
 
 def _levels(part: pd.DataFrame, floors: pd.DataFrame | None, suite: str) -> dict[str, float]:
@@ -148,30 +145,6 @@ def _levels(part: pd.DataFrame, floors: pd.DataFrame | None, suite: str) -> dict
         levels = {name: float(rows[name].mean()) for name in _FLOORS if rows[name].notna().any()}
     oracle = part[part["name"] == ORACLE]
     return levels | ({ORACLE: float(oracle["em_norm"].mean())} if len(oracle) else {})
-
-
-def matrix_in_words(table: pd.DataFrame, floors: pd.DataFrame | None = None) -> str:
-    """Return which presets are clearly above what can be had for nothing, suite by suite."""
-    sentences = []
-    for suite, part in base.by_name(_named(table), "panel").items():
-        part = part[part["em_norm"].notna()]
-        if part.empty:
-            sentences.append(f"{suite}: not measured.")
-            continue
-        levels = _levels(part, floors, suite)
-        ceiling = f"with the facts given {percent(levels[ORACLE])}; " if ORACLE in levels else ""
-        free = [levels[name] for name in _FLOORS if name in levels]
-        if not free:
-            shares = dict(zip(part["name"], part["em_norm"], strict=True))
-            sentences.append(f"{suite}: {ceiling}{ranked(shares, 'presets')}.")
-            continue
-        above = part.loc[part["em_norm low"] > max(free), "name"].tolist()
-        which = f"{listed(above, 8) or 'no preset'} {'are' if len(above) > 1 else 'is'}"
-        sentences.append(
-            f"{suite}: {ceiling}{which} clearly above {percent(max(free))}, which can be had for"
-            " nothing."
-        )
-    return "\n".join(sentences)
 
 
 # --- Where answers were lost ------------------------------------------------------------------
@@ -205,23 +178,7 @@ def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.set_title(suite, fontsize=9)
         axes.set_xlim(0, 1)
     _below(figure, [axes for axes, *_ in drawn], "share of the questions")
-    return base.done(figure, stores, stores_in_words(table), title)
-
-
-def stores_in_words(table: pd.DataFrame) -> str:
-    """Return where each preset lost most of the answers that it lost."""
-    presets: dict[str, list[str]] = {}
-    for name, part in base.by_name(_named(table), "name").items():
-        counts = part.groupby("fate", sort=False)["count"].sum()
-        lost = counts[~counts.index.str.startswith("right")]
-        if not lost.sum():
-            presets.setdefault("Nothing is lost", []).append(name)
-            continue
-        most = [str(fate) for fate in lost.index if lost[fate] == lost.max()]
-        presets.setdefault(f"Most is lost as {listed(most)}", []).append(
-            f"{name} ({lost.max():,} of {counts.sum():,} questions{' each' * (len(most) > 1)})"
-        )
-    return "\n".join(f"{where}: {listed(names, 12)}." for where, names in presets.items())
+    return base.done(figure, title)
 
 
 # --- How much is held -------------------------------------------------------------------------
@@ -243,9 +200,7 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     Notes
     -----
     From left to right more is taught, from point to point a multiple. Left, what was answered;
-    right, what the store found, which needs no model. Bars are 95 % intervals. Two means are
-    called clearly different where their intervals do not overlap: that is rarely chance, even
-    where one has looked at several.
+    right, what the store found, which needs no model. Bars are 95 % intervals.
     """
     base.check(table, "measured number of facts")
     figure, drawn = base.panels(2, 2, "share (bar: 95 % interval)", (4.6, 3.6), (0, 0.6))
@@ -269,25 +224,4 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.grid(alpha=0.3)
         axes.set_title(words, fontsize=10)
     _below(figure, drawn, "facts taught (logarithmic)")
-    return base.done(figure, capacity, capacity_in_words(table), title)
-
-
-def capacity_in_words(table: pd.DataFrame) -> str:
-    """Return what becomes of recall and of right answers as more facts are taught."""
-    sentences = []
-    for measure, words in _OF_CAPACITY.items():
-        courses = {}
-        for name, part in base.by_name(_named(table), "name").items():
-            part = part[part[measure].notna()].sort_values("facts")
-            if len(part):
-                columns = (part[column].tolist() for column in _with_ends(measure))
-                facts = [f"{number:,} facts" for number in part["facts"]]
-                courses[name] = course(facts, *columns)
-        clauses = [f"of {name} {clause}" for name, (sort, clause) in courses.items()
-                   if sort == FALLING]  # fmt: skip
-        rest = [name for name, (sort, _) in courses.items() if sort != FALLING]
-        if clauses:
-            sentences.append(f"{words} {'; '.join(clauses)}.")
-        if rest:
-            sentences.append(f"{words} falls clearly for none of {listed(rest, 12)}.")
-    return "\n".join(sentences) or "Nothing was measured."
+    return base.done(figure, title)

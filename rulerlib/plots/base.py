@@ -1,20 +1,18 @@
-"""What the figures share: colours, panels, legends that leave the axes their room, words.
+"""What the figures share: colours, panels, legends, titles and texts for screen readers.
 
-A notebook shows a PNG of twice the resolution, for Jupyter has no words for an SVG. Beside it,
-under a type of its own that Jupyter passes over, it keeps an SVG for the pages of the book, whose
-paper is dark and whose ink is light in the dark, while colours that carry a meaning stay.
+A notebook shows a PNG of twice the resolution, with an alt text. Beside it, under a media type of
+its own that Jupyter ignores, it stores an SVG for the pages of the book, which adapts to dark mode.
 """
 
 from __future__ import annotations
 
 import functools
 import html
-import inspect
 import io
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +21,7 @@ import pandas as pd
 
 from rulerlib import packages
 from rulerlib.errors import require
-from rulerlib.escaping import markup
-from rulerlib.labels import in_words, said, thousands
-from rulerlib.labels import said_count as said_count
-from rulerlib.show import Html
+from rulerlib.labels import in_words, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -125,63 +120,50 @@ def task_panels(
     return figure, list(zip(drawn, tasks.values(), strict=True))
 
 
-def done(
-    figure: Any,
-    draw: Callable[..., Figure],
-    says: str,
-    title: str | None = None,
-    axes: Axes | None = None,
-) -> Figure:
-    """Return the figure with its words; it is closed, because matplotlib would show it twice.
+def done(figure: Any, title: str | None = None, axes: Axes | None = None) -> Figure:
+    """Add the title and the alt text to a figure, and close it so that it is shown only once.
 
     Parameters
     ----------
-    draw
-        The function that draws such figures, whose docstring says how they are read.
-    says
-        What it shows of this run, which is also its text for readers who do not see it; of several
-        lines each is an item of a list.
-    title, axes
-        A title, and what it stands above; None: the whole figure.
+    title
+        The title.
+    axes
+        The panel that the title stands above. If None, it stands above the whole figure.
     """
-    stated = (text.removesuffix(".") for text in (title, *says.split("\n")) if text)
-    figure.alt = ". ".join([*stated, ""]).rstrip()
-    figure.says = finding(says, guide_of(draw))
     # About ten characters stand in an inch; a narrow figure has its legend at the right.
     width = figure.get_figwidth()
     narrow = axes is None and width < 5
-    title = textwrap.fill(title, max(20, int(10 * width) - 18 * narrow)) if title else title
-    if title and axes is not None:
-        axes.set_title(title, fontsize=11, pad=14)
-    elif title:
-        figure.suptitle(title, **({"x": 0.02, "ha": "left", "fontsize": 10} if narrow else {}))
+    if title:
+        wrapped = textwrap.fill(title, max(20, int(10 * width) - 18 * narrow))
+        if axes is not None:
+            axes.set_title(wrapped, fontsize=11, pad=14)
+        else:
+            where = {"x": 0.02, "ha": "left", "fontsize": 10} if narrow else {}
+            figure.suptitle(wrapped, **where)
+    figure.alt = alt_text(figure, title)
     pyplot().close(figure)
     drawn: Figure = figure
     return drawn
 
 
-def guide_of(draw: Callable[..., Any]) -> str:
-    """Return how a figure is read: the lines below ``Notes`` in the docstring of its function."""
-    _, _, notes = (inspect.getdoc(draw) or "").partition("\nNotes\n-----\n")
-    return " ".join(notes.partition("\n\n")[0].split()).replace("``", "")
-
-
-def finding(says: str, guide: str) -> Html:
-    """Return what a figure shows of this run, and folded away how such a figure is read.
-
-    >>> finding("vt falls clearly.", "Each line is a task.")
-    What it shows: vt falls clearly.
-    How to read it: Each line is a task.
-    """
-    first, *others = says.split("\n")
-    shown = f"<p><b>What it shows.</b> {markup(first)}</p>"
-    if others:
-        items = "".join(f"<li>{markup(line)}</li>" for line in (first, *others))
-        shown = f"<p><b>What it shows</b></p><ul>{items}</ul>"
-    return Html(
-        f"{shown}<details><summary>How to read it</summary><p>{markup(guide)}</p></details>",
-        f"What it shows: {says}\nHow to read it: {guide}",
-    )
+def alt_text(figure: Any, title: str | None) -> str:
+    """Return a text for screen readers: the title, the axes, the panels and the legend."""
+    panels = [axes for axes in figure.axes if axes.axison and axes.get_subplotspec() is not None]
+    across = dict.fromkeys(filter(None, (axes.get_xlabel() for axes in panels)))
+    up = dict.fromkeys(filter(None, (axes.get_ylabel() for axes in panels)))
+    parts = [title or "Figure"]
+    if across and up:
+        parts.append(f"{', '.join(up)} against {', '.join(across)}")
+    elif across or up:
+        parts.append(", ".join(across or up))
+    names = [" ".join(axes.get_title().split()) for axes in panels]
+    names = [name for name in names if name and name != title]
+    if names:
+        parts.append(f"Panels: {'; '.join(names)}")
+    marks = dict.fromkeys(name for axes in panels for name in axes.get_legend_handles_labels()[1])
+    if marks:
+        parts.append(f"Legend: {'; '.join(marks)}")
+    return ". ".join(parts) + "."
 
 
 # --- What stands in a panel -------------------------------------------------------------------
@@ -305,12 +287,8 @@ def legends(figure: Any, drawn: Sequence[Any]) -> None:
 
 
 def by_name(table: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
-    """Return the rows of each name in a column, in the order of the table.
-
-    Of a task, the name says the knobs that a run changed as readers say them.
-    """
-    parts = table.groupby(column, sort=False)
-    return {said(str(name)) if column == "task" else str(name): part for name, part in parts}
+    """Return the rows of each name in a column, in the order of the table."""
+    return {str(name): part for name, part in table.groupby(column, sort=False)}
 
 
 def labels(table: pd.DataFrame) -> pd.Series:
@@ -353,21 +331,18 @@ def picture() -> Any:
     from matplotlib.figure import Figure
 
     class Picture(Figure):
-        """A figure that says in words what it is, what it shows, and how it is read."""
+        """A figure with an alt text."""
 
         alt = ""
-        says: Html | None = None
 
         def _ipython_display_(self) -> None:
-            from IPython.display import display, publish_display_data
+            # Otherwise Jupyter's inline backend would replace the PNG by its own.
+            from IPython.display import publish_display_data
 
             publish_display_data(*self._repr_mimebundle_())  # type: ignore[no-untyped-call]
-            if self.says is not None:
-                display(self.says)  # type: ignore[no-untyped-call]
 
         def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-            # A notebook stores the words beside the picture, and shows them where it cannot.
-            # What stands where is worked out once for both, which then have no layout to look for.
+            # The layout is computed once for both formats.
             self.draw_without_rendering()
             self.set_layout_engine(None)
             width, height = (round(self.dpi * side) for side in self.get_size_inches())

@@ -9,10 +9,8 @@ from typing import Any
 import pandas as pd
 
 from rulerlib.errors import one_of
-from rulerlib.labels import base as task_of
-from rulerlib.labels import listed, percent, ranked, said_count, thousands
+from rulerlib.labels import thousands
 from rulerlib.plots import base
-from rulerlib.tasks import TASKS
 from rulerlib.tasks.mistakes import KINDS
 
 UNMEASURED = "#d4d4d4"
@@ -34,13 +32,6 @@ LOOKS = dict(
     )
 )
 """A colour and a hatch for each kind of mistake, the same in every figure."""
-
-# So many tasks have a sentence each on depths, or on mistakes.
-_FEW_DEPTHS, _FEW_MISTAKES = 4, 3
-
-# What stands at a depth, by the family of a task; elsewhere it is a needle.
-_NOUNS = {"variable_tracking": "hop", "qa": "document", "drop": "passage"}
-
 
 # --- Depths -----------------------------------------------------------------------------------
 
@@ -69,8 +60,7 @@ def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-gree
     -----
     From top to bottom what is asked for moves from the start of the text to its end; from left
     to right the text grows. The lighter a cell, the more was found. The number in a cell is its n;
-    grey cells were not measured. A cell
-    with an n of 1 can only be right or wrong: look at rows, columns and corners.
+    grey cells were not measured. A cell with an n of 1 is either right or wrong.
     """
     base.check(table, "measured cell")
     shades = _shades(cmap)
@@ -99,7 +89,7 @@ def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-gree
     bar.solids.set_rasterized(True)
     base.in_percent(bar.ax.yaxis)
     bar.set_label("found (n in each cell)")
-    return base.done(figure, heatmap, heatmap_in_words(table), title)
+    return base.done(figure, title)
 
 
 def shade(value: float, cmap: str = "red-green") -> tuple[str, str]:
@@ -150,46 +140,6 @@ def _depths(table: pd.DataFrame) -> list[float]:
     return sorted({*table.attrs.get("depths", ()), *table["depth"]})
 
 
-def heatmap_in_words(table: pd.DataFrame) -> str:
-    """Return how much was found, and between which depths the misses lie."""
-    parts = base.by_name(table, "task")
-    cells = len(_depths(table)) * table["length"].nunique()
-    if len(parts) <= _FEW_DEPTHS:
-        return "\n".join(f"{name}: {_found(name, part, cells)}." for name, part in parts.items())
-    counts = {name: _needles(part) for name, part in parts.items()}
-    shares = {name: right / n for name, (right, n) in counts.items()}
-    return f"Of {len(parts)} tasks, {ranked(shares, 'tasks', 'found')}."
-
-
-def _needles(part: pd.DataFrame) -> tuple[int, int]:
-    """Return how many needles were found, and of how many."""
-    return round((part["found"] * part["n"]).sum()), int(part["n"].sum())
-
-
-def _found(name: str, part: pd.DataFrame, cells: int) -> str:
-    """Return what is said of one task, whose panel has a number of cells."""
-    right, n = _needles(part)
-    task, measured = TASKS.get(task_of(name)), int((part["n"] > 0).sum())
-    usual = "fact" if task and task.category == "memory" else "needle"
-    needles = said_count(n, _NOUNS.get(task.family.name if task else "", usual))
-    if right == n:
-        whole = measured == cells
-        where = "at every depth and length" if whole else f"in all {measured} cells with an n"
-        return f"all {needles} are found, {where}" if n > 1 else f"{needles} is found, of 1"
-    if not right:
-        whole = measured == cells
-        where = "at any depth or length" if whole else f"in any of {measured} cells with an n"
-        return f"none of {needles} is found, {where}"
-    text = f"{right} of {needles} {'is' if right == 1 else 'are'} found ({percent(right / n)})"
-    if part["depth"].nunique() == 1:
-        return f"{text}; all stood at the same depth"
-    missed = part.loc[(part["n"] > 0) & (part["found"] < 1), "depth"]
-    low, high = missed.min(), missed.max()
-    misses = "1 miss lies" if n - right == 1 else f"{n - right} misses lie"
-    where = f"at {low:.0f} %" if low == high else f"between {low:.0f} and {high:.0f} %"
-    return f"{text}; the {misses} {where} of the depth"
-
-
 # --- Mistakes ---------------------------------------------------------------------------------
 
 
@@ -229,46 +179,4 @@ def errors(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.set_ylim(0, 1)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], loc="outside right upper", fontsize=8)
-    return base.done(figure, errors, errors_in_words(table), title)
-
-
-def errors_in_words(table: pd.DataFrame) -> str:
-    """Return how many answers are wrong, and which kinds of mistakes most of them are."""
-    parts = base.by_name(table, "task")
-    shown = parts if len(parts) <= _FEW_MISTAKES else {"All tasks together": table}
-    sentences = [f"{name}: {_wrong(part)}." for name, part in shown.items()]
-    if len(parts) > len(shown):
-        counts = {name: _mistakes(part) for name, part in parts.items()}
-        if any(wrong for wrong, _ in counts.values()):
-            rates = {name: wrong / n for name, (wrong, n) in counts.items()}
-            sentences.append(f"By task: {ranked(rates, 'tasks', 'wrong')}.")
-    named = dict.fromkeys(kind for part in shown.values() for kind in _most_frequent(part))
-    # What the first kinds that are named mean.
-    sentences += [f"'{kind}' means: {KINDS[kind]}." for kind in list(named)[:2]]
-    return "\n".join(sentences)
-
-
-def _mistakes(part: pd.DataFrame) -> tuple[int, int]:
-    """Return how many answers are wrong, and of how many."""
-    cells = part.drop_duplicates([name for name in ("task", "length") if name in part])
-    return int(part["count"].sum()), int(cells["n"].sum())
-
-
-def _most_frequent(part: pd.DataFrame) -> dict[str, int]:
-    """Return the kinds of mistakes of which there are most, with how many these are."""
-    counts = part.groupby("error", sort=False)["count"].sum()
-    return {str(kind): count for kind, count in counts.items() if count == counts.max() > 0}
-
-
-def _wrong(part: pd.DataFrame) -> str:
-    wrong, n = _mistakes(part)
-    if not wrong:
-        return f"none of {said_count(n, 'answer')} is wrong"
-    kinds = _most_frequent(part)
-    count = max(kinds.values())
-    be = "is" if wrong == 1 else "are"
-    text = f"{wrong} of {said_count(n, 'answer')} {be} wrong ({percent(wrong / n)})"
-    named = listed([f"'{kind}'" for kind in kinds])
-    if len(kinds) == 1 and count == wrong:
-        return f"{text}, {'a' if wrong == 1 else 'all of them'} {named}"
-    return f"{text}, most often {named} ({count} of {wrong}{' each' * (len(kinds) > 1)})"
+    return base.done(figure, title)

@@ -1,31 +1,13 @@
-"""Lines against length: the accuracy of tasks, averages of models, and the settings of a study.
-
-Two means differ *clearly* where their 95 % intervals do not overlap. That asks more than a test of
-the two alone would, which leaves room for looking at several pairs.
-
->>> course(["1K", "2K", "4K"], [1.0, 0.9, 0.1], [0.9, 0.8, 0.0], [1.0, 1.0, 0.2])[1]
-'falls clearly, from 100 % at 1K to 10 % at 4K'
-"""
+"""Lines against length: the accuracy of tasks, averages of models, and the settings of a study."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import pandas as pd
 
-from rulerlib.labels import have, in_words, listed, percent, ranked, said_setting, thousands
+from rulerlib.labels import in_words, thousands
 from rulerlib.plots import base
-
-# So many lines have a clause each; more of them are sorted by their course.
-_FEW = 4
-
-# The courses that a line can take, as the end of a sentence about several lines.
-FALLING = "with a clear fall as the text grows"
-RISING = "with a clear rise"
-LEVEL = "with no clear difference between lengths"
-ALONE = "asked at one length alone"
-
 
 # --- Tasks ------------------------------------------------------------------------------------
 
@@ -51,9 +33,7 @@ def curves(
     -----
     Each line is a task, each mark the mean over the answers at one length; lengths double from
     tick to tick. The bar at a mark is the 95 % interval: with few answers it is long, because
-    few answers say little. Marks of one length stand side by side. Two means are called clearly
-    different where their intervals do not overlap: that is rarely chance, even where one has
-    looked at several.
+    few answers say little. Marks of one length stand side by side.
     """
     base.check(table, "measured length")
     groups, tasks = _together(table), base.by_name(table, "task")
@@ -65,7 +45,7 @@ def curves(
         base.lines(axes, parts, "mean", 1, table["length"], trained)
     base.legends(figure, panels)
     alone = panels[0] if len(panels) == 1 else None
-    return base.done(figure, curves, curves_in_words(table), title, alone)
+    return base.done(figure, title, alone)
 
 
 def _together(table: pd.DataFrame) -> list[list[str]]:
@@ -80,11 +60,6 @@ def _together(table: pd.DataFrame) -> list[list[str]]:
         size = math.ceil(len(names) / math.ceil(len(names) / base.WITHIN))
         groups += [names[start : start + size] for start in range(0, len(names), size)]
     return groups
-
-
-def curves_in_words(table: pd.DataFrame) -> str:
-    """Return what the accuracy of each task does as the text grows."""
-    return _courses(table[table["mean"].notna()], "task", "mean", 1)
 
 
 # --- Models -----------------------------------------------------------------------------------
@@ -117,16 +92,14 @@ def models(
     Notes
     -----
     Each line is a model, each mark its average over all tasks at one length; the bar is the 95 %
-    interval. A bar that crosses the threshold lies on neither side of it for certain. Two means are
-    called clearly different where their intervals do not overlap: that is rarely chance, even where
-    one has looked at several.
+    interval. A bar that crosses the threshold lies on neither side of it for certain.
     """
     averaged = table.assign(line=base.labels(table))[table["average"].notna()]
     base.check(averaged, "measured length")
     parts = base.by_name(averaged, "line")
     tasks = sorted({*averaged["tasks"]})
-    number = f"{tasks[0]} to " * (len(tasks) > 1) + base.said_count(tasks[-1], "task")
-    label = f"average over {number} (95 % interval)"
+    number = f"{tasks[0]} to {tasks[-1]}" if len(tasks) > 1 else f"{tasks[0]}"
+    label = f"average over {number} {'task' if tasks == [1] else 'tasks'} (95 % interval)"
     figure, (axes,) = base.panels(1, 1, label, (7, 4))
     base.lines(axes, parts, "average", 100, averaged["length"], trained)
     if threshold is not None:
@@ -136,35 +109,7 @@ def models(
             xytext=(-3, 2), textcoords="offset points", fontsize=8, color="#555555", ha="right",
         )  # fmt: skip
     base.legends(figure, [axes])
-    return base.done(figure, models, models_in_words(table, threshold), title, axes)
-
-
-def models_in_words(table: pd.DataFrame, threshold: float | None = None) -> str:
-    """Return what the average of each model does as the text grows, and on which side it lies."""
-    table = table.assign(line=base.labels(table))
-    averaged = table[table["average"].notna()]
-    sentences = [_courses(averaged, "line", "average", 100)] if len(averaged) else []
-    for name, part in base.by_name(averaged, "line").items() if threshold is not None else ():
-        above, below = part["low"] > threshold, part["high"] < threshold
-        line = f"the threshold of {threshold:g} %"
-        sides = {
-            f"clearly above {line}": part[above],
-            f"clearly below {line}": part[below],
-            f"too near to {line} to tell": part[~above & ~below],
-        }
-        clauses = [f"{side} at {_lengths(rows)}" for side, rows in sides.items() if len(rows)]
-        sentences.append(f"{name} is {', '.join(clauses)}.")
-    lacking: dict[str, list[str]] = {}
-    for name, part in base.by_name(table[table["average"].isna()], "line").items():
-        lacking.setdefault(_lengths(part.sort_values("length"), 8), []).append(name)
-    return "\n".join(sentences + [
-        f"{listed(names)} {have(names)} no average at {lengths}: not all tasks were asked there."
-        for lengths, names in lacking.items()
-    ])  # fmt: skip
-
-
-def _lengths(rows: pd.DataFrame, most: int = 6) -> str:
-    return listed([thousands(int(length)) for length in rows["length"]], most)
+    return base.done(figure, title, axes)
 
 
 # --- Settings ---------------------------------------------------------------------------------
@@ -191,13 +136,11 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
     -----
     A setting's name says what is set for it; all else that can be set is the same in its panel.
     Another task or operation asks other questions, which may be harder by themselves. Bars are
-    95 % intervals; settings on the same line do what the others do. Two means are
-    called clearly different where their intervals do not overlap: that is rarely chance, even
-    where one has looked at several.
+    95 % intervals; settings on the same line do what the others do.
     """
     base.check(table, "measured setting")
-    table = table.assign(setting=table["setting"].astype(str).map(said_setting))
-    what, says = base.measured(table), study_in_words(table)
+    table = table.assign(setting=table["setting"].astype(str))
+    what = base.measured(table)
     if _at_several_lengths(table):
         groups = base.by_name(table.assign(group=table.get("group", "")), "group")
         size = (7, 4) if len(groups) == 1 else (5.5, 3.6)
@@ -216,122 +159,8 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
         base.in_percent(alone.xaxis)
         at = f" at {thousands(int(table['length'].iloc[0]))} tokens" if "length" in table else ""
         alone.set_xlabel(f"{what}{at} (bar: 95 % interval)")
-    return base.done(figure, study, says, title, alone)
+    return base.done(figure, title, alone)
 
 
 def _at_several_lengths(table: pd.DataFrame) -> bool:
     return "length" in table and table["length"].nunique() > 1
-
-
-def study_in_words(table: pd.DataFrame) -> str:
-    """Return which settings are highest and lowest, and whether that is more than chance.
-
-    Settings of one group are compared at the longest length that all of them were asked at.
-    """
-    # At one length alone all settings stand in one panel.
-    group = table.get("group", "") if _at_several_lengths(table) else ""
-    sentences = []
-    for name, part in base.by_name(table.assign(group=group), "group").items():
-        before = f"{name}: " if name else ""
-        if "length" in part:
-            length = _longest(part, "setting")
-            if length is None:
-                sentences.append(f"{name or 'The settings'}: no length has all settings.")
-                continue
-            part = part[part["length"] == length]
-            before = f"{f'{name}, at' if name else 'At'} {thousands(length)}: "
-        sentences.append(f"{before}{_compared(part)}.")
-    return "\n".join(sentences)
-
-
-def _longest(table: pd.DataFrame, column: str) -> int | None:
-    """Return the longest length that all values of a column have; None where none has."""
-    names = table.groupby("length")[column].nunique()
-    whole = names.index[names == table[column].nunique()]
-    return int(whole.max()) if len(whole) else None
-
-
-def _compared(part: pd.DataFrame) -> str:
-    """Return the highest and the lowest of settings, and whether any two differ clearly."""
-    shares = dict(zip(part["setting"].astype(str), part["mean"].tolist(), strict=True))
-    clause = ranked(shares, "settings")
-    if len(part) > 1:
-        above = part.sort_values("low", kind="stable").iloc[-1]
-        below = part.sort_values("high", kind="stable").iloc[0]
-        if above["low"] > below["high"]:
-            clause += f"; {above['setting']} is clearly above {below['setting']}"
-        else:
-            clause += "; no two settings differ clearly"
-    return f"{clause} ({base.said_n(part)})"
-
-
-# --- The course of a line ---------------------------------------------------------------------
-
-
-def course(
-    names: Sequence[str], means: Sequence[float], lows: Sequence[float], highs: Sequence[float]
-) -> tuple[str, str]:
-    """Return the sort of a line's course, such as `FALLING`, and a clause that describes it.
-
-    Parameters
-    ----------
-    names
-        Lengths (or numbers of facts) that rise, as text.
-    means, lows, highs
-        A mean from 0 to 1 for each length, and its interval.
-    """
-    marks = [f"{percent(mean)} at {name}" for name, mean in zip(names, means, strict=True)]
-    intervals = f"{100 * min(lows):.0f} to {100 * max(highs):.0f} %"
-    if len(names) == 1:
-        return ALONE, f"is {marks[0]}, interval {intervals}"
-    if fall := _first_fall(lows, highs):
-        before, after = fall
-        last = f" ({marks[-1]})" if after < len(marks) - 1 else ""
-        return FALLING, f"falls clearly, from {marks[before]} to {marks[after]}{last}"
-    # What rises falls where everything is turned upside down.
-    if rise := _first_fall([-high for high in highs], [-low for low in lows]):
-        before, after = rise
-        return RISING, f"rises clearly, from {marks[before]} to {marks[after]}"
-    low, high = percent(min(means), 1), percent(max(means), 1)
-    level = f"is {low}" if low == high else f"lies between {low} and {high}"
-    return LEVEL, f"{level}, and no two lengths differ clearly (intervals from {intervals})"
-
-
-def _first_fall(lows: Sequence[float], highs: Sequence[float]) -> tuple[int, int] | None:
-    """Return the first length that is clearly lower than a shorter one, as (shorter, longer)."""
-    for later in range(1, len(lows)):
-        best = max(range(later), key=lows.__getitem__)
-        if highs[later] < lows[best]:
-            return best, later
-    return None
-
-
-def _courses(table: pd.DataFrame, column: str, value: str, scale: float) -> str:
-    """Return a sentence for each line, or where they are many, the sorts of courses there are.
-
-    Parameters
-    ----------
-    table
-        Without rows that were not measured.
-    column, value, scale
-        Where a line's name and its heights stand, and the highest value that there can be.
-    """
-    parts = base.by_name(table, column)
-    sentences, sorts = list[str](), dict[str, list[str]]()
-    for name, unsorted in parts.items():
-        part = unsorted.sort_values("length")
-        lengths = [thousands(int(length)) for length in part["length"]]
-        heights = ((part[end] / scale).tolist() for end in (value, "low", "high"))
-        sort, clause = course(lengths, *heights)
-        sentences.append(f"{name} {clause} ({base.said_n(part)}).")
-        sorts.setdefault(sort, []).append(name)
-    if len(parts) <= _FEW:
-        return "\n".join(sentences)
-    clauses = [f"{len(names)} {sort} ({listed(names, 14)})" for sort, names in sorts.items()]
-    ends = f"Of {len(parts)} {column}s, {'; '.join(clauses)}."
-    length = _longest(table, column)
-    if length is None:
-        return f"{ends}\nNo length has all {column}s, so they are not ranked."
-    at = table[table["length"] == length]
-    shares = dict(zip(at[column].astype(str), at[value] / scale, strict=True))
-    return f"{ends}\nAt {thousands(length)}, {ranked(shares, f'{column}s')}."

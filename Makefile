@@ -83,7 +83,6 @@ results: .venv/run.stamp
 # The notebooks are executed where something changed; what Sphinx warns of is an error.
 book: .venv/book.stamp
 	python -m book.execute
-	python -m book.agreement
 	jupyter-book build . -W -n --keep-going $(if $(OUTPUT),--path-output $(OUTPUT))
 	@echo "The site: $(or $(OUTPUT),.)/_build/html/index.html"
 

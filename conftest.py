@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(items):
 # as those do that name its page.
 SHOWN = "notebooks/trace"
 LOOK_AT = dict.fromkeys(
-    (f"tests/{name}" for name in ("test_book", "test_book_theme", "test_needle_page")), SHOWN
+    (f"tests/{name}" for name in ("test_book", "test_needle_page")), SHOWN
 )
 
 

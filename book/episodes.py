@@ -1,10 +1,4 @@
-"""What the chapter on memory shows that stands somewhere else already.
-
-``{ruler-episode} episodic``
-    A small episode of a suite in every language: what is taught, what is asked, what is wanted.
-``{ruler-drawing} protocol``
-    A drawing of `book.drawings`, in the page itself.
-"""
+"""The directive ``{ruler-episode} SUITE``: a small episode of a memory suite in every language."""
 
 from __future__ import annotations
 
@@ -14,7 +8,6 @@ from typing import Any, ClassVar
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 
-from book.drawings import DRAWINGS
 from book.extension import Generated, fenced, in_language
 from rulerlib import languages
 from rulerlib.memory.suites import Recipe
@@ -66,22 +59,7 @@ def shown(episode: Episode, probe: Probe) -> Iterator[str]:
         gap = fact.number not in keep
 
 
-class Drawn(Generated):
-    """A drawing, which a narrow page moves by itself."""
-
-    required_arguments = 1
-    files = ("book/drawings.py",)
-
-    def lines(self) -> Iterator[str]:
-        yield "``````{raw} html"
-        yield '<div class="ruler-drawing">'
-        yield from DRAWINGS[self.arguments[0]]().svg().splitlines()
-        yield "</div>"
-        yield "``````"
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx what there is; Sphinx calls this."""
     app.add_directive("ruler-episode", EpisodeExample)
-    app.add_directive("ruler-drawing", Drawn)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

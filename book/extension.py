@@ -20,8 +20,6 @@ No wording lives twice. Prompts come from the language packs, examples from
     Two small models on the frontier set (`book.frontier`).
 ``{ruler-leaderboard}``, ``{ruler-audit}``
     RULER's table, and what in it does not follow from itself (`book.leaderboard`).
-``{ruler-front}``
-    What the first page opens with (`book.front`).
 
 It also lays the site's scripts into place (`book.vendor`) and what that page
 loads (`book.browser`), and gives every figure of a notebook a text for readers
@@ -50,18 +48,7 @@ from sphinx.ext.autosummary import AutoLink
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from book import (
-    browser,
-    execute,
-    explorer,
-    front,
-    frontier,
-    leaderboard,
-    lessons,
-    styles,
-    theme,
-    vendor,
-)  # fmt: skip
+from book import browser, execute, explorer, frontier, leaderboard, lessons, vendor
 from rulerlib import languages, tasks, texts
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingWordingError, ParameterError
@@ -79,6 +66,13 @@ LONGEST_VALUE = 200
 # Under this name what figures show waits until they are there.
 ALTS = "ruler-alts"
 
+
+# Where a notebook can be run without installing anything.
+LAUNCHERS = {
+    "binderhub_url": "https://mybinder.org",
+    "colab_url": "https://colab.research.google.com",
+    "notebook_interface": "jupyterlab",
+}
 
 NOT_EXECUTED = """\
 ```{note}
@@ -137,11 +131,11 @@ def tidy(notebook: Any, settings: Path) -> list[str]:
             if "image/png" in data:
                 # The figures of rulerlib.plots bring their words along.
                 text = output.metadata.get("image/png", {}).get("alt", "")
-                lessons.sharpen(data)
+                lessons.use_svg(data)
                 if not text:
                     text = f"Figure of the section “{section}”. {words}"
                 alts.append(text)
-    lessons.lay_out(notebook)
+    lessons.fold_code(notebook)
     return alts
 
 
@@ -457,19 +451,6 @@ class Audit(Generated):
         )
 
 
-class Front(Generated):
-    """What the first page opens with: a claim, a figure, and two ways on."""
-
-    files = (
-        "book/front.py", "book/data/published_ruler.csv", "book/data/published_oneruler.csv",
-    )  # fmt: skip
-
-    def lines(self) -> Iterator[str]:
-        yield "``````{raw} html"
-        yield from front.opening("leaderboard.html", "needle.html")
-        yield "``````"
-
-
 class Frontier(Generated):
     """Two small models on the frontier set, beside guesses and the reference reader."""
 
@@ -558,7 +539,21 @@ def prepare(app: Sphinx, config: Any) -> None:
         LOGGER.info("book/_static/vendor: fetched")
     # The publishing workflow knows it; a link rel=canonical is then on every page.
     config.html_baseurl = os.environ.get("RULER_BOOK_URL", config.html_baseurl)
-    theme.launch(config.html_theme_options, os.environ.get("RULER_BOOK_REPOSITORY", ""))
+    if repository := os.environ.get("RULER_BOOK_REPOSITORY"):
+        config.html_theme_options |= {
+            "repository_url": repository,
+            "repository_branch": os.environ.get("RULER_BOOK_BRANCH", "main"),
+            "launch_buttons": LAUNCHERS,
+        }
+
+
+def launch_notebooks_only(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], tree: Any
+) -> None:
+    """Remove the launch button from pages outside ``notebooks/``, which read the book's tables."""
+    if not pagename.startswith("notebooks/"):
+        buttons = context.get("header_buttons", [])
+        context["header_buttons"] = [one for one in buttons if one.get("label") != "launch-buttons"]
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
@@ -567,9 +562,9 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         if explorer.answered():
             explorer.write(Path(app.outdir))
         explorer.write_board(Path(app.outdir))
-        styles.slim(Path(app.outdir))
         shown = ((page, execute.executed(page)) for page in execute.pages())
-        lessons.hand_out(Path(app.outdir), ((page, found) for page, found in shown if found))
+        executions = [(page, notebook) for page, notebook in shown if notebook]
+        lessons.replace_downloads(Path(app.outdir), executions)
     if error is None and app.builder.format == "html" and "book/needle" in app.env.found_docs:
         browser.make(Path(app.outdir) / "_static" / "needle")
 
@@ -583,7 +578,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ruler-bibtex", Bibtex)
     app.add_directive("ruler-needle", Needle)
     app.add_directive("ruler-explorer", Explorer)
-    app.add_directive("ruler-front", Front)
     app.add_directive("ruler-leaderboard", Leaderboard)
     app.add_directive("ruler-audit", Audit)
     app.add_directive("ruler-frontier", Frontier)
@@ -594,9 +588,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("object-description-transform", brief)
     app.connect("missing-reference", find_target)
     app.connect("config-inited", prepare)
-    app.connect("config-inited", theme.lay_out)
-    app.connect("html-page-context", theme.shorten, priority=400)
-    app.connect("html-page-context", theme.dress, priority=600)
+    app.connect("html-page-context", launch_notebooks_only, priority=600)
     app.connect("source-read", show_execution)
     app.connect("doctree-read", describe)
     app.connect("build-finished", finish)

@@ -20,8 +20,8 @@ from conftest import ROOT
 # Milliseconds: on a busy machine much takes minutes that takes a second elsewhere.
 PATIENCE = 300_000
 
-# The page that is really executed, the one that holds a widget; all others are as they are.
-EXECUTED, WIDGET = "notebooks/trace", "notebooks/frequent_words"
+# The page that is really executed; all others are shown without results.
+EXECUTED = "notebooks/trace"
 
 
 def run(command, **environment):
@@ -54,11 +54,9 @@ def whole_book(place):
     # It is there already where nbmake has executed the notebook.
     executed = run(["-m", "book.execute", Path(EXECUTED).name])
     assert executed.returncode == 0, executed.stderr[-3000:]
-    shown = {EXECUTED: execute.executed_path(EXECUTED), WIDGET: with_a_widget(place)}
-    for page, path in shown.items():
-        there = place / "executed" / f"{page}.ipynb"
-        there.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, there)
+    there = place / "executed" / f"{EXECUTED}.ipynb"
+    there.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(execute.executed_path(EXECUTED), there)
     from rulerlib.runs import Run
 
     names = ["niah_single_2", "niah_multivalue"]
@@ -73,27 +71,6 @@ def whole_book(place):
     )
     assert tracked() == before, "building leaves the sources as they are"
     return place / "_build" / "html"
-
-
-def with_a_widget(folder):
-    """Return where an execution of a page lies that holds a widget, made by a real kernel."""
-    nbclient = pytest.importorskip("nbclient")
-    nbformat = pytest.importorskip("nbformat")
-    pytest.importorskip("ipywidgets")
-    from book import execute
-
-    code = (
-        "import ipywidgets\n"
-        "slider = ipywidgets.IntSlider(value=7, description='depth')\n"
-        # The icon needs a font.
-        "ipywidgets.VBox([slider, ipywidgets.Button(icon='check')])"
-    )
-    cells = [nbformat.v4.new_markdown_cell("# Frequent words"), nbformat.v4.new_code_cell(code)]
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    nbclient.NotebookClient(notebook, kernel_name="python3", store_widget_state=True).execute()
-    notebook.metadata[execute.KEY] = execute.fingerprint(WIDGET)
-    nbformat.write(notebook, folder / "widget.ipynb")
-    return folder / "widget.ipynb"
 
 
 def tracked():

@@ -10,11 +10,11 @@ import pytest
 from helpers_kernel import forked
 from helpers_model import ROOT, tiny_model, tree
 
-from book import agreement, frontier
+from book import frontier
 from book import tables as results
 from book.memory_tables import MemoryTables
 from book.tables import Plan, Tables
-from rulerlib import analysis, fields, metrics, models, show, tasks
+from rulerlib import analysis, fields, metrics, models, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.frontier import guesses
@@ -94,30 +94,6 @@ def test_a_page_shows_a_model_by_the_answers_of_its_tables():
             assert len(rows) == rows["task"].nunique() * len(lengths)
             pages += 1
     assert pages == 6
-
-
-def test_no_two_pages_show_other_numbers_of_the_same_score(tmp_path):
-    committed = [*agreement.of_tables()]
-    assert agreement.differing(iter(committed)) == []
-    tables = Tables(ROOT / "book/results/smollm2").accuracy.query("length == 2048")
-    names = ["task", "length", "n", "mean", "low", "high", "measure"]
-    rows = tables.loc[tables["measure"] == "all_match", names]
-    (first, *others) = rows.to_dict("records")
-    first["mean"] -= 0.5
-    source = 'model = "smollm2"\nlanguage = "en"'
-    cells = [{"metadata": {"tags": ["parameters"]}, "source": [source], "outputs": []}]
-    for part in (rows, pd.DataFrame([first, *others])):
-        out = {"data": {"text/html": [show.table(part).to_html()]}}
-        code = ["show.table(analysis.accuracy(scores))"]
-        page = tmp_path / f"page{len(cells)}.ipynb"
-        cells = [*cells[:1], {"metadata": {}, "source": code, "outputs": [out]}]
-        page.write_text(json.dumps({"cells": cells}), "utf-8")
-        shown = [*agreement.of_page(page)]
-        assert len(shown) == len(rows) > 5
-        differing = agreement.differing(iter([*committed, *shown]))
-        assert len(differing) == (part is not rows)
-    assert f"smollm2, en, {first['task']}, 2048, all_match: " in differing[0]
-    assert f"{100 * first['mean']:.1f} % of 50 on page2." in differing[0]
 
 
 def test_the_frontier_tables_that_are_committed_follow_their_settings():

@@ -64,18 +64,3 @@ def matchings(table: pd.DataFrame) -> pd.DataFrame:
         compared = compared.merge(averaged, on=list(BY))
     counts = rows_of(answers, BY, lambda part: {name: int(part[name].sum()) for name in DISAGREE})
     return compared.merge(counts, on=list(BY))
-
-
-def agreement(table: pd.DataFrame) -> str:
-    """Return in one sentence about how many answers of a table of `matchings` the rules disagree.
-
-    Of an empty table it is the sentence that says why.
-    """
-    if table.empty:
-        return str(table.attrs.get("why", "No answers were matched."))
-    sums = table[["n", *DISAGREE]].sum()
-    strict, recall = sums["not_whole"] + sums["others_too"], sums["recall_differs"]
-    return (
-        f"Of {sums['n']:,} answers, {strict:,} are right by the strict rule and not by that of"
-        f" whole items; recall differs in {recall:,}."
-    )

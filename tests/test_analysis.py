@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import defaultdict
 
 import pytest
 
 from rulerlib import analysis, intervals, metrics
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import ParameterError
 from rulerlib.samples import Prediction
 
 pd = pytest.importorskip("pandas")
@@ -50,18 +49,6 @@ def test_a_run_that_was_killed_in_its_first_record_is_an_empty_one(tmp_path, wri
     assert analysis.overview(table).empty
     assert analysis.accuracy(table).empty
     assert "no answers" in analysis.two_by_two(table).attrs["why"]
-
-
-@pytest.mark.parametrize(
-    "cell", [5, [], {"model": "m"}, about(0), about(task=None), about(knobs=[1]), about(10**30)]
-)
-def test_settings_that_do_not_say_whose_answers_these_are_are_named(tmp_path, cell):
-    path = tmp_path / "m" / "da" / "1024" / "pred" / "vt.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text(answer(0, ["1"], "1").to_json() + "\n")
-    path.with_suffix(".settings.json").write_text(json.dumps({"cell": cell or [0]}))
-    with pytest.raises(DataError, match=r"vt\.settings\.json: damaged"):
-        list(analysis.read_predictions(tmp_path))
 
 
 def random_run(seed, count=300):
@@ -117,20 +104,6 @@ def test_the_primary_measure_can_be_another():
         analysis.scores(rows[:1], primary="part_match")
 
 
-def test_a_mean_of_several_measures_names_them():
-    rows = [(about(), answer(0, ["1", "2"], "1")), (about(task="qa_1"), answer(0, ["1", "2"], "1"))]
-    table = analysis.scores(rows)
-    row = analysis.accuracy(table, by=("length",)).iloc[0]
-    assert (row["measure"], row["mean"], row["recall"]) == ("all_match, part_match", 0.5, 0.5)
-    by_task = analysis.accuracy(table).set_index("task")
-    assert by_task["measure"].to_dict() == {"niah_single_2": "all_match", "qa_1": "part_match"}
-    assert by_task["recall"].isna().tolist() == [False, True], "no part-match in its place"
-    assert by_task["category"].to_dict()["qa_1"] == "question answering"
-    other = analysis.accuracy(table, "ruler").set_index("task")
-    assert other["mean"].tolist() == [0.5, 1]
-    assert other["all_match"].tolist()[0] == 0
-
-
 @pytest.mark.parametrize("measure", ["all_match", "recall"])
 @pytest.mark.parametrize("by", [analysis.BY, ("length",), ("task", "length"), ("model",)])
 def test_accuracy_is_a_plain_grouping(measure, by):
@@ -184,20 +157,3 @@ def test_needles_of_one_sample_are_a_cluster():
     widths = [row["high"] - row["low"] for row in found]
     assert widths[0] == pytest.approx(widths[1], rel=0.15)
     assert (found[1]["low"], found[1]["high"]) == pytest.approx(intervals.wilson(20, 30))
-
-
-def test_samples_without_depths_have_no_needles():
-    """NVIDIA's files do not say where the needles lie."""
-    table = analysis.scores([(about(), Prediction(0, "", ["12"], "12"))])
-    assert analysis.by_depth(table).empty
-    assert {"depth", "n", "found", "low", "high"} <= set(analysis.by_depth(table))
-
-
-def test_wrong_answers_come_from_different_lengths_first():
-    rows = [
-        (about(length), answer(index, ["77"], "77" if right else f"no {length} {index}"))
-        for length in (1024, 512, 2048)
-        for index, right in enumerate((True, False, False, length == 2048))
-    ]
-    wrong = analysis.wrong(analysis.scores(rows))
-    assert wrong["pred"].tolist() == ["no 1024 1", "no 512 1", "no 2048 1"]

@@ -84,22 +84,6 @@ def test_a_length_without_all_tasks_stays_open():
     assert (row["lengths"], row["tasks"]) == (4, 2), "what its averages are over"
 
 
-def test_a_mean_over_tasks_says_how_many_they_are_and_which_are_missing():
-    """A length that some tasks did not fit is not averaged with the same tasks as the others."""
-    rows = run([1], lengths=(512,), tasks=("niah_single_1",))
-    rows += run([1, 0], lengths=(4096, 8192), tasks=("niah_single_1", "niah_single_2", "vt"))
-    scores = analysis.scores(rows)
-    by = ("model", "language", "category", "length")
-    for table in (analysis.accuracy(scores, by=by), analysis.errors(scores, by)):
-        known = table.groupby(["category", "length"])[["tasks", "missing"]].first()
-        assert known.loc[("retrieval", 512)].tolist() == [1, "niah_single_2"]
-        assert known.loc[("retrieval", 4096)].tolist() == [2, ""]
-        assert known.loc[("multi-hop tracing", 8192)].tolist() == [1, ""]
-    assert len(analysis.accuracy(scores, by=by)) == 5
-    for table in (analysis.accuracy(scores), analysis.errors(scores)):
-        assert "tasks" not in table, "a row a task"
-
-
 READ = [
     # averages at 4K to 32K, longest, unbroken
     ([95, 90, 86, 85.7], "≥32K", "≥32K"),
@@ -123,26 +107,6 @@ def test_both_readings(values, longest, unbroken):
     given_ = dict(zip(LENGTHS, values, strict=True))
     assert str(analysis.effective(given_)) == longest
     assert str(analysis.effective(given_, reading="unbroken")) == unbroken
-
-
-def test_one_task_has_the_interval_of_its_accuracy():
-    rates = [1, 0.9, 0.5, 0]
-    for options in ({}, {"group": 4}):
-        scores = analysis.scores(run(rates, tasks=("niah_single_1",), **options))
-        means = analysis.accuracy(scores, "ruler")
-        found = averages.by_length(scores)
-        for end in ("low", "high"):
-            assert found[end].to_numpy() == pytest.approx(100 * means[end].to_numpy(), abs=1e-6)
-
-
-def test_a_seed_gives_the_same_numbers_whoever_else_is_in_the_table():
-    ours, theirs = run([0.9, 0.8, 0.7, 0.6]), run([0.5] * 4, model="other")
-    alone = averages.by_length(analysis.scores(ours), seed=4)
-    beside = averages.by_length(analysis.scores(theirs + ours), seed=4)
-    beside = beside[beside["model"] == "m"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(alone, beside)
-    one, other = (averages.averages(analysis.scores(ours), seed=seed)[0] for seed in (4, 5))
-    assert not np.array_equal(one.resampled, other.resampled)
 
 
 def test_a_model_at_the_threshold_has_no_sharp_effective_length():

@@ -24,13 +24,6 @@ def cells():
     return {(model, code, int(length)): float(value) for model, code, length, value in rows}
 
 
-def test_every_cell_is_there_once(cells):
-    models, languages, lengths = ({key[at] for key in cells} for at in range(3))
-    assert (len(models), len(languages), len(lengths)) == (6, 26, 4)
-    assert len(cells) == 6 * 26 * 4
-    assert len(by_language.read_table(FILE)) == len(cells)
-
-
 def test_losses_and_ranks_are_those_of_the_cells(cells):
     losses = by_language.losses(by_language.read_table(FILE), ["sv", "da"])
     assert len(losses) == 12

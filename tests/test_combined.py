@@ -59,29 +59,3 @@ def test_rates_that_move_together_are_as_uncertain_as_one():
     apart = combined.interval(rates, sizes, weights, np.eye(4))
     four = combined.interval(np.array([0.8]), np.array([4 * 49.25]), np.ones(1))
     assert apart == pytest.approx(four, abs=1e-6)
-
-
-def test_draws_lie_in_the_intervals():
-    """At the quantiles of 95 % they are the ends of these intervals."""
-    grid = np.array([1.0, 0.7]), np.array([15.0, 30.0]), np.array([0.5, 0.5])
-    for freedom in (None, np.array([7.0, 12.0])):
-        z = scipy.stats.norm.ppf(0.975)
-        ends = combined.draws(*grid, np.array([-z, z]), freedom=freedom)
-        assert ends == pytest.approx(combined.interval(*grid, freedom=freedom), abs=3e-4)
-
-
-def test_dependence_is_estimated_and_admitted_where_it_cannot_be():
-    rng = np.random.default_rng(2)
-    shared = rng.random((400, 1)) < 0.5
-    same = np.where(rng.random((400, 3)) < 0.6, shared, rng.random((400, 3)) < 0.5) * 1.0
-    ones = np.ones((400, 3))
-    found = combined.between_lengths([(same, ones)], np.full(3, 100.0))
-    wanted = np.corrcoef(same.T)
-    assert found == pytest.approx(wanted, abs=0.02)
-    unknown = combined.between_lengths([(ones, ones)], np.zeros(3))
-    assert unknown == pytest.approx(np.ones((3, 3))), "all right: as if they failed together"
-    first, second = ones.copy(), ones.copy()
-    first[:200], second[200:] = 0, 0
-    other = np.column_stack([first[:, 0], second[:, 0]])
-    apart = combined.between_lengths([(other, other)], np.zeros(2))
-    assert apart == pytest.approx(np.eye(2)), "other samples at each length"

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from book.matchings import agreement, matchings
+from book.matchings import matchings
 from rulerlib import analysis, metrics
 from rulerlib.dataset import Dataset
 from rulerlib.samples import Prediction
@@ -114,9 +114,3 @@ def test_means_and_disagreements_are_those_of_the_measures():
         # Both reasons together are all that the strict rule and whole items differ by.
         differ = sum(one == 1 > three for one, _, three in judged)
         assert found["not_whole"] + found["others_too"] == differ
-
-
-def test_without_lists_there_is_nothing_to_compare():
-    rows = [each for each in rows_of(3) if each[0]["task"] == "qa_1"]
-    none = matchings(analysis.scores(rows))
-    assert "values or a list" in none.attrs["why"] == agreement(none)

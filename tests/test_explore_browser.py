@@ -107,27 +107,6 @@ def test_it_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_path):
     assert page.locator("#heatmap svg a").count() == 3
 
 
-def test_comparisons_stand_with_their_intervals_either_way_round(reader):
-    own = reader("first=good&second=poor")
-    assert own.column(9) == ["da", "da", "en", "en"]
-    assert own.column(3) == ["+42.9"] * 4
-    assert "on the samples that both were asked" in own.page.locator("#table-said").inner_text()
-    own.choose("first", "poor")
-    own.choose("second", "good")
-    expect(own.page.locator("#table-said")).to_contain_text("poor minus good")
-    assert own.column(3) == ["-42.9"] * 4
-    own.choose("first", "da")
-    own.choose("second", "en")
-    expect(own.page.locator("#table-said")).to_contain_text("samples that are not the same")
-
-
-def test_percents_are_rounded_as_in_python(reader):
-    """Of two numbers that are as near the page takes the even one: 5 of 80 are 6.2 %."""
-    shares = [right / n for n in (40, 80, 400) for right in range(1, n)]
-    code = "async (shares) => shares.map((await import('./data.js')).percent)"
-    assert reader().page.evaluate(code, shares) == [f"{100 * share:.1f}" for share in shares]
-
-
 def test_answers_by_keyboard_alone(reader, address):
     own = reader()
     page = own.page
@@ -162,17 +141,6 @@ def test_answers_by_keyboard_alone(reader, address):
     expect(other.page.locator("#sample h3")).to_contain_text("Sample 4: ✓ right")
 
 
-def test_arrow_keys_lead_through_the_heatmap(reader):
-    page = reader("by=task&model=good&language=da").page
-    page.locator("#heatmap a").first.focus()
-    here = "document.activeElement.getAttribute('data-at')"
-    assert page.evaluate(here) == "0 0"
-    for key, place in (("ArrowRight", "0 1"), ("ArrowDown", "1 1"), ("ArrowRight", "1 1"),
-                       ("ArrowUp", "0 1"), ("ArrowLeft", "0 0")):  # fmt: skip
-        page.keyboard.press(key)
-        assert page.evaluate(here) == place
-
-
 def test_what_a_model_said_is_text_and_parts_are_marked(reader):
     page = reader("cell=good|da|800|niah_multiquery&sample=4").page
     answer = page.get_by_role("group", name="Answer")
@@ -191,16 +159,6 @@ def test_what_a_model_said_is_text_and_parts_are_marked(reader):
     expect(prompt.locator(".gap")).to_have_count(0)
     assert len(prompt.inner_text()) > len(folded)
     assert {*wanted} <= {*prompt.locator("mark.value").all_inner_texts()}
-
-
-def test_it_fits_a_phone_in_the_dark(reader):
-    page = reader(viewport={"width": 390, "height": 844}, color_scheme="dark").page
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 28)"
-    assert page.locator("#table td:nth-child(3)").first.bounding_box()["x"] < 330, "the score"
-    page.locator("#table tbody a").first.click()
-    expect(page.locator("#sample h3")).to_contain_text("Sample 0")
-    assert page.evaluate("document.querySelector('dialog').scrollWidth") <= 390
 
 
 @pytest.fixture(scope="module")
@@ -262,40 +220,3 @@ def test_the_leaderboard_sorts_filters_and_draws_claims(browser, board, tmp_path
     page.get_by_label("Model has in its name").fill("gemini")
     expect(rows).to_have_count(sum("gemini" in row["model"].lower() for row in published))
     assert not wrong
-
-
-def test_the_second_table_is_read_by_language_on_a_phone_by_keyboard(browser, board):
-    page = browser.new_page(viewport={"width": 390, "height": 844})
-    page.goto(f"{board[0]}#claimed={1024**2}")
-    # The choice of a table is named by its label, and leaves behind what is in no row of it.
-    page.get_by_label("Table").focus()
-    page.keyboard.press("o")
-    rows, said = page.locator("#table tbody tr"), page.locator("#table-said")
-    expect(rows).to_have_count(6 * 26)
-    assert said.inner_text().startswith("156 of 156 rows; accuracy in needle tasks")
-    assert said.inner_text().count("give no n") == 1
-    assert page.locator("#charts, [name=claimed], [name=kind]").filter(visible=True).count() == 0
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    options = page.locator("select[name=language] option").all_inner_texts()
-    assert options == ["all", "English", "Danish", *sorted(options[3:])]
-    page.get_by_label("Language").select_option(label="Danish")
-    expect(rows).to_have_count(6)
-    column = page.locator("#table tbody td:nth-child(5)")
-    assert column.all_inner_texts() == ["100", "96", "81", "72", "44", "22"]
-    page.get_by_role("button", name="loss").click()
-    expect(rows.first).to_contain_text("Llama 3.1 8B")
-    page.get_by_role("button", name="Show all").click()
-    expect(rows).to_have_count(6 * 26)
-    page.get_by_label("Table").select_option("RULER")
-    expect(rows).to_have_count(len(board[1]) + 4)
-    page.close()
-
-
-def test_a_page_from_a_disk_says_how_it_is_opened(browser, tmp_path):
-    explore.write(write_runs(tmp_path / "runs"), tmp_path / "out")
-    for name in ("index.html", "leaderboard.html"):
-        page = browser.new_page()
-        page.goto((tmp_path / "out" / name).as_uri())
-        expect(page.locator("#unserved")).to_contain_text("python -m http.server")
-        expect(page.locator("#unserved")).to_be_visible()
-        page.close()

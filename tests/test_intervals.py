@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.stats
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -84,75 +83,6 @@ def test_the_standard_error_is_the_formula_of_the_paper(pairs):
         assert (told.standard_error, math.isnan(told.design_effect)) == (0, True)
     assert (told.mean, told.n) == (pytest.approx(np.mean(values)), n)
     assert told.clusters == len(set(clusters))
-
-
-def test_a_mean_says_its_standard_error_or_why_there_is_none():
-    said = str(intervals.clustered([1, 0.5, 0, 0], ["a", "a", "b", "c"]))
-    assert said == "0.375, standard error 0.281 (4 values in 3 clusters)"
-    one = str(intervals.clustered([1, 0], ["a", "a"]))
-    assert one == "0.500, no standard error, for all 2 values are of one cluster"
-    assert "its value is of one cluster" in str(intervals.clustered([1], ["a"]))
-    assert "no mean" in str(intervals.clustered([], []))
-
-
-@given(st.lists(shares, min_size=1, max_size=50))
-def test_clusters_of_one_are_independent_values(values):
-    told = intervals.clustered(values, range(len(values)))
-    n, total = len(values), sum(values)
-    wilson = intervals.wilson(min(n, total), n)
-    if set(values) <= {0, 1}:
-        assert (told.low, told.high) == wilson
-        assert told.worth == n
-    else:
-        # As the docstring says: by the variance of the values, and never wider.
-        k = total * (1 - total / n)
-        v = min(1, np.var(values, ddof=1) * n / k) if n > 1 and np.var(values) else 1
-        worth = n * (k + 0.5) / (k * v + 0.5) if n > 1 else 1
-        wanted = independent_wilson(total / n * worth, worth)
-        assert (told.low, told.high) == pytest.approx(wanted, abs=1e-6)
-        assert told.worth == pytest.approx(worth)
-        assert told.high - told.low <= wilson[1] - wilson[0] + 1e-12
-    if len(set(values)) > 1:
-        assert told.design_effect == pytest.approx(1)
-        assert told.standard_error == pytest.approx(np.std(values, ddof=1) / len(values) ** 0.5)
-
-
-@pytest.mark.parametrize("right", [0.0, 1.0])
-def test_where_all_is_alike_only_contexts_count(right):
-    told = intervals.clustered([right] * 500, [number // 20 for number in range(500)])
-    assert told.mean == right
-    assert told.standard_error == 0
-    assert math.isnan(told.design_effect)
-    few = intervals.wilson(right * 25, 25)
-    assert told.high - told.low >= few[1] - few[0], "no more than 25 independent values tell"
-    assert told.high - told.low < 0.16
-    # A wrong answer more does not make the interval jump to that of 500.
-    values = [right] * 500
-    values[7] = 1 - right
-    other = intervals.clustered(values, [number // 20 for number in range(500)])
-    assert 0.5 < (other.high - other.low) / (told.high - told.low) < 1
-
-
-@given(in_clusters)
-@example([(0.5, 0), (0.5, 0), (0.5, 1)])
-def test_the_interval_is_the_one_that_the_docstring_describes(pairs):
-    """Word for word, with the paper's error, scipy's t and the roots of Wilson's equation."""
-    values, clusters = map(np.array, zip(*pairs, strict=True))
-    n, sizes = len(values), np.unique(clusters, return_counts=True)[1]
-    if not 1 < len(sizes) < n:
-        return
-    mean, largest = values.mean(), (sizes**2).sum() / n
-    if len(set(values)) > 1:
-        effect = error_of_the_paper(pairs) ** 2 * n / values.var(ddof=1)
-        told = n * mean * (1 - mean)
-        less = 1 if set(values) <= {0, 1} else min(1, values.var(ddof=1) / (mean * (1 - mean)))
-        taken = (told * max(1, effect) * less + largest) / (told + 1)
-    else:
-        taken = largest
-    t = scipy.stats.t.ppf(0.975, len(sizes) - 1)
-    wanted = independent_wilson(mean * n / taken, n / taken, t)
-    told = intervals.clustered(values.tolist(), clusters.tolist())
-    assert (told.low, told.high) == pytest.approx(wanted, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 
 from book import leaderboard
 from conftest import ROOT, shared
-from rulerlib.errors import DataError
 
 pd = pytest.importorskip("pandas")
 
@@ -86,32 +85,6 @@ def test_the_audit_says_each_contradiction_in_a_sentence(table):
         " It is 32K: 82.1 at 64K does not exceed 85.6."
     ) in named
     assert rest == "7 further cells differ by no more than rounding explains."
-
-
-def test_ranks_are_compared_among_those_that_have_one(table):
-    swapped = table.copy()
-    pair = swapped.index[swapped["wavg_inc_rank"].isin([7, 8])]
-    swapped.loc[pair, "wavg_inc_rank"] = swapped.loc[pair[::-1], "wavg_inc_rank"].to_numpy()
-    found = leaderboard.contradictions(swapped)
-    assert found[found["cell"] == "rank by wAvg. (inc)"]["printed"].tolist() == ["8", "7"]
-    assert not leaderboard.contradictions(table)["cell"].str.startswith("rank").any()
-
-
-@pytest.mark.parametrize("text", ["lots", "12", "3M"])
-def test_an_effective_length_that_is_none_is_named(table, text):
-    bad = table.copy()
-    bad.loc[0, "effective_length"] = text
-    with pytest.raises(DataError, match=text):
-        leaderboard.contradictions(bad)
-
-
-def test_a_file_without_its_columns_is_named(tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_text("model,size\na,b\n")
-    with pytest.raises(DataError, match="claimed_length"):
-        leaderboard.read_table(path)
-    with pytest.raises(DataError, match="cannot be read"):
-        leaderboard.read_table(tmp_path / "none.csv")
 
 
 def test_facts_are_of_models_of_the_table(table):

@@ -89,22 +89,6 @@ def test_the_same_needle_in_another_text_is_another_sample(changed):
     assert (row["n"], row["difference"], row["left_out"]) == (3, pytest.approx(-2 / 3), 0)
 
 
-def test_a_comparison_says_over_how_many_tasks():
-    """At the second length one model was not asked all: the mean is over what both were."""
-    rows = [
-        answers(model, [1, 0], task=task, length=length)
-        for model in "ab"
-        for length in (1024, 2048)
-        for task in ("vt", "cwe", "fwe")
-        if (model, length, task) != ("b", 2048, "fwe")
-    ]
-    table_ = analysis.two_by_two(table(*rows), by=("language", "length"))
-    assert table_[["length", "tasks", "missing"]].to_dict("split")["data"] == [
-        [1024, 3, ""], [2048, 2, "fwe"],
-    ]  # fmt: skip
-    assert "tasks" not in analysis.two_by_two(table(*rows))
-
-
 def test_several_tasks_are_averaged_over_tasks():
     rows = [
         answers("a", [1] * 40), answers("b", [1] * 30 + [0] * 10),
@@ -115,24 +99,6 @@ def test_several_tasks_are_averaged_over_tasks():
     assert row["method"] == "recovered"
     assert row["p"] < 0.01
     assert row["low"] < 0.375 < row["high"]
-
-
-def test_the_interval_of_other_values_is_as_wide_as_theory_says():
-    rng = random.Random(8)
-    lists = ["11 22", "11", ""]
-    rows = []
-    for model in "ab":
-        for index in range(300):
-            about = {"model": model, "language": "da", "task": "vt", "length": 1024}
-            rows.append((about, Prediction(index, "", ["11", "22"], rng.choice(lists))))
-    scores = analysis.scores(rows)
-    row = analysis.paired(scores, "a", "b", "recall").iloc[0]
-    recalls = analysis.of_measure(scores, "recall")
-    wide = recalls.pivot_table(index="index", columns="model", values="value")
-    d = wide["a"] - wide["b"]
-    half = 1.96 * d.std() / math.sqrt(300)
-    assert row["high"] - row["low"] == pytest.approx(2 * half, rel=0.06)
-    assert row["needed"] == pairs.samples_needed(d.mean(), d.var())
 
 
 def test_shared_contexts_count_as_one():
@@ -153,25 +119,6 @@ def test_shared_contexts_count_as_one():
     width = [row["high"] - row["low"] for row in (alone, copied)]
     assert width[1] == pytest.approx(width[0], rel=0.15)
     assert copied["needed"] / alone["needed"] == pytest.approx(10, rel=0.05)
-
-
-def test_answers_drawn_several_times_are_one_value_of_their_sample():
-    def drawn(model, said):
-        about = {"model": model, "language": "da", "task": "niah_single_1", "length": 1024}
-        return [
-            (about, Prediction(index, "", ["1"], "1" if hit else "no", {"repeat": repeat}))
-            for index, hits in enumerate(said)
-            for repeat, hit in enumerate(hits)
-        ]
-
-    ours, theirs = [(1, 1), (1, 0), (0, 0)], [(1, 0), (0, 0), (0, 0)]
-    compared = pairs.paired(table(drawn("a", ours), drawn("b", theirs)), "a", "b")
-    (row,) = compared.to_dict("records")
-    assert (row["n"], row["a"], row["b"]) == (3, 0.5, pytest.approx(1 / 6))
-    assert (row["only_first"], row["only_second"], row["method"]) == (2, 0, "recovered")
-    # Within a mean, the answers to one sample are a cluster.
-    (mean,) = analysis.accuracy(table(drawn("a", ours))).to_dict("records")
-    assert (mean["n"], mean["contexts"], mean["mean"]) == (6, 3, 0.5)
 
 
 @pytest.mark.parametrize("chosen", [["a"], ["a", "b", "c"], []])
@@ -197,15 +144,6 @@ def test_holm_is_the_closed_test_of_bonferronis(chances):
     with_gap = pairs.holm([*chances, math.nan])
     assert with_gap[:-1] == pytest.approx(wanted)
     assert math.isnan(with_gap[-1])
-
-
-def test_a_table_is_one_family():
-    rows = [answers(model, [1] * 12 + [0] * 4) for model in "ab"]
-    rows += [answers("c", [0] * 12 + [1] * 4), *[answers(m, [1, 0, 1], "vt") for m in "abc"]]
-    found = analysis.two_by_two(table(*rows))
-    assert len(found) == 6, "three pairs, two tasks"
-    assert found["p_holm"].tolist() == pairs.holm(found["p"].tolist())
-    assert found["p"].min() < found["p_holm"].min() < 1
 
 
 def test_signs_of_other_differences_are_scipys_permutation_test():

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import random
 import re
-import subprocess
-import sys
-from itertools import pairwise, product
-from xml.etree import ElementTree
+from itertools import pairwise
 
 import pytest
-from helpers_model import ROOT, bare_environment
+from helpers_model import ROOT
 
 np = pytest.importorskip("numpy")
 pd = pytest.importorskip("pandas")
@@ -19,12 +16,10 @@ matplotlib.use("agg")
 
 from matplotlib.colors import to_rgb  # noqa: E402
 
-from rulerlib import analysis, plots, tasks  # noqa: E402
+from rulerlib import analysis, plots  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
 from rulerlib.plots import base  # noqa: E402
-from rulerlib.plots.cells import LOOKS  # noqa: E402
 from rulerlib.samples import Prediction  # noqa: E402
-from rulerlib.tasks.mistakes import KINDS  # noqa: E402
 
 LENGTHS = (512, 1000, 4096)
 
@@ -70,19 +65,6 @@ def test_the_heatmap_is_its_table(tasks):
                  for text in axes.texts}  # fmt: skip
         assert texts == counts
         assert axes.images[0].get_clim() == (0, 1)
-
-
-def test_a_depth_at_which_nothing_stood_is_a_grey_row():
-    about = {"model": "m", "language": "da", "task": "qa_1", "length": 512}
-    rows = [(about, Prediction(at, "", ["12"], "12", {"depths": [at]})) for at in (0, 40, 100)]
-    ((_, table),) = analysis.parts(analysis.by_depth(analysis.scores(rows)), "model")
-    figure = plots.heatmap(table)
-    (axes,) = panels(figure)
-    grid = np.ma.filled(axes.images[0].get_array(), np.nan)
-    assert grid.shape == (10, 1)
-    measured = [at for at, value in enumerate(grid[:, 0]) if not np.isnan(value)]
-    assert measured == [0, 4, 9]
-    assert [text.get_text() for text in axes.get_yticklabels()][::3] == ["0", "33", "67", "100"]
 
 
 def lightness(colour):
@@ -141,52 +123,6 @@ def test_curves_show_means_and_intervals():
     assert len({line.get_marker() for line in axes.lines[:2]}) == 2
 
 
-def test_many_tasks_share_panels_by_kind():
-    """Thirteen lines with their bands in one panel are a knot, and only eight differ in colour."""
-    names = list(tasks.TASKS)
-    figure = plots.curves(analysis.accuracy(scores(names, count=30)), title="all", trained=1000)
-    said = [[text.get_text() for text in axes.get_legend().get_texts()]
-            for axes in figure.axes if axes.get_legend()]  # fmt: skip
-    # What a task asks for stands before its name.
-    drawn = [[text.split(" (n")[0].split(", ")[-1] for text in texts] for texts in said]
-    assert sorted(name for names in drawn for name in names) == sorted(names)
-    assert max(map(len, drawn)) <= 8
-    for axes in figure.axes:
-        looks = [(line.get_color(), line.get_marker(), line.get_linestyle())
-                 for line in axes.lines if len(line.get_xdata()) > 2]  # fmt: skip
-        assert len(looks) == len(set(looks))
-    assert figure.get_suptitle() == "all"
-
-
-def heights(figure):
-    """The height of the axes of each panel with a legend, in inches, as they are drawn."""
-    figure.draw_without_rendering()
-    size = figure.get_figheight()
-    return [axes.get_position().height * size for axes in figure.axes if axes.get_legend()]
-
-
-@pytest.mark.parametrize("count", [3, 13, 60])
-def test_a_legend_leaves_the_axes_their_room(count):
-    """However many models there are, and however long their names."""
-    names = [f"org--Model-{number}-instruct, seed {number}" for number in range(count)]
-    table = analysis.by_length(averages(tuple(names), count=4))
-    figure = plots.models(table, threshold=60, title="t")
-    (axes,) = (axes for axes in figure.axes if axes.get_legend())
-    (height,) = heights(figure)
-    assert height > 2.5
-    assert axes.get_position().width > 0.75
-    legend = axes.get_legend()
-    drawn = [text.get_text() for text in legend.get_texts()]
-    assert len(drawn) == min(count, 36)
-    assert ("and 24 more" in drawn[-1]) == (count == 60)
-    box = legend.get_window_extent()
-    low = axes.xaxis.label.get_window_extent().y0
-    assert box.y1 <= low, "below the words under the axis"
-    whole = figure.bbox
-    assert whole.x0 <= box.x0 <= box.x1 <= whole.x1
-    assert whole.y0 <= box.y0
-
-
 def averages(models=("a", "b"), languages=("da",), count=40):
     rng = random.Random(2)
     rows = []
@@ -214,21 +150,6 @@ def test_models_are_lines_with_their_intervals():
     assert labels == ["a, da", "a, en", "b, da", "b, en"]
 
 
-def test_a_length_without_averages_is_no_place_of_a_figure():
-    """Model a lacks a task at 512, model b was not asked there at all."""
-    rows = [
-        ({"model": model, "language": "da", "task": task, "length": length},
-         Prediction(0, "", ["12"], "no"))
-        for model, task, length in [
-            ("a", "vt", 512), ("a", "vt", 1024), ("a", "cwe", 1024), ("b", "vt", 2048),
-        ]
-    ]  # fmt: skip
-    scores = analysis.scores(rows)
-    assert analysis.summary(scores)["effective"].tolist() == ["<1K", "<2K"]
-    drawn = plots.models(analysis.by_length(scores)).axes[0]
-    assert [label.get_text() for label in drawn.get_xticklabels()] == ["1K", "2K"]
-
-
 def test_errors_are_as_high_as_the_error_rate():
     rng = random.Random(5)
     rows = []
@@ -254,11 +175,6 @@ def test_errors_are_as_high_as_the_error_rate():
         assert axes.get_xticklabels()[0].get_text() == "512\nn=30"
     looks = {(bar.get_facecolor(), bar.get_hatch()) for bar in shown[0].patches}
     assert len(looks) == table["error"].nunique(), "each kind has its own look"
-
-
-def test_every_kind_of_mistake_has_a_look_of_its_own():
-    assert set(LOOKS) == set(KINDS)
-    assert len(set(LOOKS.values())) == len(LOOKS)
 
 
 def test_a_study_over_lengths_has_a_curve_for_each_setting():
@@ -301,50 +217,6 @@ def test_a_notebook_stores_the_words_beside_the_picture():
     assert picture.data["image/png"][:4] == b"\x89PNG"
     # The sixteenth byte begins the width in pixels, four bytes long.
     assert int.from_bytes(picture.data["image/png"][16:20]) == pytest.approx(2 * width, abs=2)
-
-
-def test_a_button_has_the_colour_of_its_cell():
-    """And what is written on it can be read: a contrast of 4.5, as WCAG 2 asks."""
-
-    def luminance(colour):
-        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-    for value, cmap in product([*np.linspace(0, 1, 256), float("nan")], plots.CMAPS):
-        fill, ink = plots.shade(value, cmap)
-        light, dark = sorted((luminance(to_rgb(fill)), luminance(to_rgb(ink))), reverse=True)
-        assert (light + 0.05) / (dark + 0.05) >= 4.5, value
-    cell = {"task": "t", "length": 512, "depth": 50.0, "n": 1, "found": 0.25}
-    drawn = plots.heatmap(pd.DataFrame([cell])).axes[0].images[0].cmap(0.25)
-    assert matplotlib.colors.to_hex(drawn) == plots.shade(0.25)[0]
-    assert plots.shade(float("nan"))[0] == plots.UNMEASURED
-
-
-def test_drawing_without_matplotlib_says_what_to_install(tmp_path):
-    (tmp_path / "matplotlib").mkdir()
-    (tmp_path / "matplotlib" / "__init__.py").write_text("raise ImportError('not here')")
-    code = (
-        "import pandas as pd\nfrom rulerlib import plots\n"
-        "try:\n    plots.curves(pd.DataFrame({'task': ['a']}))\n"
-        "except ImportError as error:\n    print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
-        env=bare_environment(tmp_path / "home", PYTHONPATH=f"{tmp_path}:{ROOT}"),
-    )  # fmt: skip
-    assert "'matplotlib'" in done.stdout, done.stderr
-    assert "[notebook]" in done.stdout
-
-
-def test_a_picture_is_the_same_bytes_each_time_and_says_what_it_is():
-    table = analysis.by_depth(scores(["a<b"]))
-    first, second = (base.svg(plots.heatmap(table)) for _ in range(2))
-    assert first == second
-    root = ElementTree.fromstring(first)
-    assert root.get("class") == "ruler-figure"
-    assert root.get("aria-label") == plots.heatmap(table).alt
-    assert "a<b" in root.get("aria-label")
-    assert "<metadata>" not in first
 
 
 def test_on_a_dark_page_ink_is_light_and_letters_on_colours_stay():

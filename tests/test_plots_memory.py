@@ -53,12 +53,6 @@ def test_the_matrix_has_a_dot_and_an_interval_for_each_preset(rows):
     assert figure.alt.startswith("title. exact match, normalized")
 
 
-def test_a_table_without_oracle_and_floors_has_no_lines(rows):
-    figure = plots.matrix(tables.table(rows[rows["preset"] != "oracle"]))
-    assert all(len(axes.lines) == 1 for axes in panels(figure))
-    assert not figure.legends
-
-
 def test_the_matrix_is_of_one_model_and_language(rows):
     table = tables.table(rows)
     with pytest.raises(ParameterError, match="of one model, language and size"):
@@ -66,14 +60,6 @@ def test_the_matrix_is_of_one_model_and_language(rows):
     for draw in (plots.matrix, plots.capacity, plots.stores):
         with pytest.raises(ParameterError, match="table is 'empty'"):
             draw(table[:0])
-
-
-def test_two_sizes_have_panels_of_their_own(tmp_path):
-    for size in (5, 10):
-        runs(tmp_path, suites=("episodic",), presets=("rag", "core"), size=size)
-    figure = plots.matrix(tables.table(results.read(tmp_path)))
-    titles = [axes.get_title() for axes in panels(figure)]
-    assert titles == ["episodic, size 5\nn = 5", "episodic, size 10\nn = 10"]
 
 
 def test_bars_of_what_was_lost_fill_the_whole(rows):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 import re
-import shutil
-from collections import Counter
 
 import pytest
 from helpers_model import Parrot
@@ -73,26 +70,6 @@ def test_by_operation_is_what_a_groupby_gives():
             assert row[name] == pytest.approx(wanted[name, "mean"])
 
 
-def test_questions_of_drop_are_told_apart_by_their_kind_of_answer():
-    rows = [
-        (about(), Prediction(0, "", ["3"], said, {"golds": [["3"]], "facts": facts}))
-        for said, facts in (("3", {"answer_kind": "number"}), ("4", {"answer_kind": "span"}))
-    ]
-    table = reading.by_operation(analysis.scores(rows))
-    assert table[["operation", "mean"]].to_numpy().tolist() == [["number", 1.0], ["span", 0.0]]
-
-
-def test_of_other_tasks_there_are_no_operations():
-    other = {"model": "m", "language": "da", "task": "vt", "length": 512}
-    predictions = [(other, Prediction(0, "", ["AB"], "AB"))]
-    nothing = reading.by_operation(analysis.scores(predictions))
-    assert nothing.empty
-    assert nothing.attrs["why"].endswith(".")
-    # What a notebook does with it.
-    longest = nothing[nothing["length"] == 512].rename(columns={"operation": "setting"})
-    assert "operation" in repr(show.figure(None, longest))
-
-
 TEXT = "Brill drew 2,040 people in April, eight in June, and 1,900 on 5 May."
 
 
@@ -117,14 +94,6 @@ def record(said="", language="en", text=TEXT, operands=("2,040", "1,900"), **mor
 )
 def test_operands_count_however_they_are_written(thought, share):
     assert operands_told(record(), thought) == share
-
-
-def test_operands_in_words_and_dates_count():
-    other = {"text": "Der kom otte i juni og 2.040 den 14. marts.", "language": "da"}
-    own = record(operands=("otte", "2.040", "14. marts"), **other)
-    assert operands_told(own, "Den 14. marts: 2040 + 8") == 1
-    assert operands_told(own, "Den 14. maj: 2040 + 18") == pytest.approx(1 / 3)
-    assert math.isnan(operands_told(record(operands=()), "2,040"))
 
 
 def test_the_most_frequent_answer_is_counted_by_someone_else(tmp_path):
@@ -209,20 +178,6 @@ def test_all_baselines_stand_beside_the_model(run):
     assert set(scores["length"]) == {2000}
 
 
-def test_of_given_questions_only_the_passages_are_known(run, tmp_path):
-    own, _ = run
-    shutil.copytree(own.questions(own.cells[-2]).parent, tmp_path / "drop_1")
-    other = Run(
-        tasks="drop_1", data=str(tmp_path), num_samples=2, family="drop", loaded=own.loaded,
-        output=str(tmp_path / "runs"),
-    )  # fmt: skip
-    other.predict()
-    blind = reading.without_passages(other)
-    assert blind.predict_study() == []
-    models = [settings["model"] for settings, _ in reading.baselines(other, blind)]
-    assert Counter(models) == {"lille": 2}
-
-
 @pytest.mark.parametrize("task", ["drop_1", "drop_3"])
 def test_operands_are_marked_and_named(task):
     data = Dataset(task, 2500, "en", "words", knobs={**PLAIN, "operation": "sum"}, num_samples=2)
@@ -237,12 +192,3 @@ def test_operands_are_marked_and_named(task):
     assert "what the answer is computed from" in re.sub("<[^>]*>", "", shown.markup)
     assert repr(shown).endswith(f"what the answer is computed from: {', '.join(operands)}")
     assert set(OPERATIONS) >= {sample.facts["operation"]}
-
-
-def test_the_items_of_a_list_are_marked_as_right():
-    sample = Dataset("drop_1", 2500, "en", "words", knobs={**PLAIN, "operation": "sort"})[0]
-    values = re.findall(
-        rf"<span style='{re.escape(show.MARKS['value'])}'>([^<]*)<", show.sample(sample).markup
-    )
-    assert set(values) <= {*sample.golds[0]}
-    assert values

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from rulerlib import analysis
-from rulerlib.analysis.repeats import NONE_REPEATED
 from rulerlib.samples import Prediction
 
 
@@ -45,8 +44,3 @@ def test_questions_with_fewer_answers_count_as_what_they_are():
     (row,) = analysis.repeats(scores_of(values)).to_dict("records")
     assert row["within"] == pytest.approx(np.mean([1 / 2, 1 / 3, 1 / 3]))
     assert (row["questions"], row["repeats"]) == (3, 2), "the last was answered once"
-
-
-def test_one_answer_each_is_said():
-    found = analysis.repeats(scores_of(np.ones((5, 1))))
-    assert (len(found), found.attrs["why"]) == (0, NONE_REPEATED)

@@ -8,11 +8,11 @@ import shutil
 import pytest
 from helpers_store import write_records
 
-from rulerlib import analysis, labels, plots, samples, show
+from rulerlib import analysis, plots, samples
 from rulerlib.analysis.report import Report
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.fields import HOME
-from rulerlib.prompts import Decoding, PromptFormat
+from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.scoring import LIST
 from rulerlib.store.answers import settings_path
@@ -82,19 +82,6 @@ def test_every_file_below_a_folder_is_read(folder):
     ]
 
 
-def test_lengths_rise_and_tasks_follow_rulers_order(folder):
-    order = [
-        (about["length"], labels.task(about))
-        for about, record in analysis.read_predictions(folder, "a", "da")
-        if record.index == 0
-    ]
-    assert order == [
-        (512, "niah_single_2"), (512, "niah_multikey_1"),
-        (1024, "niah_single_2"), (1024, "niah_single_2+num_needle_k=8"), (1024, "niah_multikey_1"),
-        (2048, "niah_single_2"), (2048, "niah_multikey_1"),
-    ]  # fmt: skip
-
-
 def test_several_folders_are_one_set(folder, tmp_path):
     lay(tmp_path / "more", "c", [1, 0])
     found = scores([folder, tmp_path / "more", folder])
@@ -146,28 +133,6 @@ def test_runs_are_told_apart_by_the_settings_in_which_they_differ(tmp_path):
     assert by_seed[["seed", "n"]].to_numpy().tolist() == [[7, 2], [42, 7]]
 
 
-def test_other_settings_have_words_of_their_own(tmp_path):
-    long = "You are a very careful reader of long texts."
-    for more in (
-        {"format": PromptFormat(system_prompt=long)},
-        {"format": PromptFormat(system_prompt="Short.")},
-        {"decoding": Decoding(temperature=0.7, top_p=0.9, seed=3)},
-        {"texts": "book-1234"},
-        {"queries_per_context": 4},
-        {"options": {"dtype": "float32"}},
-        {"format": PromptFormat(answer_prefix="none")},
-        {},
-    ):
-        lay(tmp_path, "m", [1], **more)
-    names = analysis.scores(analysis.read_predictions(tmp_path))["model"].unique().tolist()
-    digest = next(name for name in names if "#" in name).partition("#")[2]
-    assert set(names) == {
-        "m", f"m, system prompt #{digest}", "m, system prompt Short.",
-        "m, temperature 0.7, top p 0.9, seed 3", "m, texts book-1234", "m, queries per context 4",
-        "m, dtype float32", "m, no prefix",
-    }  # fmt: skip
-
-
 def test_a_task_is_named_by_the_knobs_in_which_it_differs_from_its_row(tmp_path):
     lay(tmp_path, "m", [1], "vt", knobs={"num_hops": 8})
     long = "https://example.org/somewhere/dev set.json"
@@ -178,15 +143,6 @@ def test_a_task_is_named_by_the_knobs_in_which_it_differs_from_its_row(tmp_path)
     assert table["measure"].tolist() == ["all_match", "part_match"]
     assert table["knobs"][0]["num_hops"] == 8
     assert table["knobs"][0]["num_chains"] == 1, "what the row says"
-
-
-def test_settings_of_a_knob_stand_as_people_count(tmp_path):
-    for hops in (10, 2, 9):
-        lay(tmp_path, "m", [1], "vt", knobs={"num_hops": hops})
-    lay(tmp_path, "m", [1], "vt")
-    assert scores(tmp_path)["task"].tolist() == [
-        "vt", "vt+num_hops=2", "vt+num_hops=9", "vt+num_hops=10"
-    ]  # fmt: skip
 
 
 def test_studies_are_left_out_unless_asked_for(folder):
@@ -281,14 +237,6 @@ def test_a_notebooks_parameters(folder, monkeypatch):
     assert len(report.scores) == 500 * len(LIST.measures)
     with pytest.raises(ParameterError, match="did you mean 'threshold'"):
         Report.from_notebook({"runs": "runs", "treshold": 80})
-
-
-def test_one_model_gets_sentences_where_two_are_needed(folder):
-    differences = analysis.two_by_two(Report(runs=str(folder), models="a").scores)
-    assert differences.attrs["why"] == "There is one model here, a, and a comparison needs two."
-    shown = show.table(differences)
-    assert repr(shown) == differences.attrs["why"]
-    assert "<p>" in shown._repr_html_()
 
 
 def test_the_overview_counts_what_went_wrong(folder):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 
 import pytest
 
 from rulerlib import fields, show
-from rulerlib.dataset import Dataset
 from rulerlib.prompts import Decoding
 from rulerlib.runs import Run
-from rulerlib.store import questions
 
 pytest.importorskip("pandas")
 pytest.importorskip("tokenizers")
@@ -43,30 +40,6 @@ def test_a_run_says_how_many_questions_it_asks():
     assert "_model" not in run.loaded_engine.__dict__
 
 
-@pytest.mark.filterwarnings("ignore:.*the haystack repeats its texts")
-def test_a_run_says_what_does_not_fit_and_what_is_repeated(tmp_path):
-    short = tmp_path / "short.txt"
-    short.write_text(" ".join(f"Sten {number} er grå." for number in range(1, 31)), "utf-8")
-    run = Run("niah_single_2,cwe", length=2048, num_lengths=3, num_samples=2, texts=str(short))
-    first = show.run(run).text.splitlines()[0]
-    there = {(cell.task, cell.length) for cell in run.cells}
-    assert there < {*itertools.product(run.tasks, run.lengths)}
-    named = re.search(r"Not asked, because the length is too short: (.+?)\.", first)[1]
-    left = {512: [], 1024: [], 2048: []}
-    for clause in named.split("; "):
-        names, at = clause.split(" at ")
-        left[{"512": 512, "1K": 1024}[at]] = names.split(" and ")
-    assert {(task, at) for at, tasks in left.items() for task in tasks} == {
-        pair for pair in itertools.product(run.tasks, run.lengths) if pair not in there
-    }
-    times = [f"{run.dataset(cell).repeats:g} times at" for cell in run.cells if cell.task != "cwe"]
-    assert times
-    assert all(words in first.split("on average a sentence stands there")[1] for words in times)
-    plain = show.run(Run("niah_single_2", length=1024, num_samples=2)).text
-    assert "Not asked" not in plain
-    assert "repeat" not in plain
-
-
 def test_a_run_says_how_it_differs_from_the_usual():
     drawn = Decoding(temperature=0.7, samples=4)
     run = Run("niah_single_2", length=512, num_samples=2, decoding=drawn, question_language="en")
@@ -76,21 +49,3 @@ def test_a_run_says_how_it_differs_from_the_usual():
     assert named in show.run(run).markup
     assert second.startswith("Tokens drawn at temperature 0.7, 4 answers to each question,")
     assert "study" not in second
-
-
-def test_files_that_are_there_are_told_with_who_counted_their_lengths(tmp_path):
-    """Two tasks of one length, where all are allowed: those that are there, and no others."""
-    for task in ("niah_single_2", "vt"):
-        for folder, tokenizer in (("other", "words"), ("own", "lille")):
-            data = Dataset(task, 1024, "da", tokenizer, num_samples=2)
-            questions.write(data, tmp_path / folder / "1024" / task)
-    asked = "lille is asked niah_single_2 and vt at 1K tokens: 4 questions"
-    for folder, counted in (
-        ("other", " Lengths were counted by another tokenizer, words."), ("own", "")
-    ):  # fmt: skip
-        first = show.run(Run("all", data=str(tmp_path / folder))).text.splitlines()[0]
-        assert first == f"{asked}, 2 for each task and length. Language: Dansk.{counted}"
-    for about in (tmp_path / "own").rglob("metadata.json"):
-        about.unlink()
-    first = show.run(Run("all", data=str(tmp_path / "own"))).text.splitlines()[0]
-    assert first.endswith("The files do not say which tokenizer counted their lengths.")

@@ -18,8 +18,8 @@ No wording lives twice. Prompts come from the language packs, examples from
     A way to the explorer of what the executed pages asked (`rulerlib.explore`).
 ``{ruler-frontier}``
     Two small models on the frontier set (`book.frontier`).
-``{ruler-leaderboard}``, ``{ruler-audit}``
-    RULER's table, and what in it does not follow from itself (`book.leaderboard`).
+``{ruler-leaderboard}``
+    RULER's table, recomputed (`book.leaderboard`).
 
 It also lays the site's scripts into place (`book.vendor`) and what that page
 loads (`book.browser`), and gives every figure of a notebook a text for readers
@@ -48,7 +48,7 @@ from sphinx.ext.autosummary import AutoLink
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from book import browser, execute, explorer, frontier, leaderboard, lessons, vendor
+from book import browser, execute, explorer, frontier, lessons, vendor
 from rulerlib import languages, tasks, texts
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingWordingError, ParameterError
@@ -440,17 +440,6 @@ class Leaderboard(Generated):
         yield "``````"
 
 
-class Audit(Generated):
-    """A sentence for each cell of RULER's table that does not follow from its own row."""
-
-    files = ("book/leaderboard.py", "book/data/published_ruler.csv")
-
-    def lines(self) -> Iterator[str]:
-        yield from (
-            f"- {said}" for said in leaderboard.audited(leaderboard.read_table(explorer.PUBLISHED))
-        )
-
-
 class Frontier(Generated):
     """Two small models on the frontier set, beside guesses and the reference reader."""
 
@@ -579,7 +568,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ruler-needle", Needle)
     app.add_directive("ruler-explorer", Explorer)
     app.add_directive("ruler-leaderboard", Leaderboard)
-    app.add_directive("ruler-audit", Audit)
     app.add_directive("ruler-frontier", Frontier)
     app.add_role("ruler-link", Link())
     # Jupyter Book sets it whether or not the extension that reads it is loaded.

@@ -16,10 +16,10 @@ import pandas as pd
 
 from rulerlib.analysis import averages
 from rulerlib.analysis.averages import weighted
-from rulerlib.analysis.effective_length import READINGS, THRESHOLD, Effective, effective, even
+from rulerlib.analysis.effective_length import READINGS, THRESHOLD, effective
 from rulerlib.errors import DataError
 from rulerlib.explore import cells
-from rulerlib.labels import thousands, tokens
+from rulerlib.labels import tokens
 
 # Of a model; unknown ones are left empty.
 NUMBERS = ("parameters", "active", "trained_length")
@@ -28,8 +28,6 @@ LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)
 
 AVERAGES = dict(zip(("avg", "wavg_inc", "wavg_dec"), averages.AVERAGES.values(), strict=True))
 """The averages' columns in the file, and their names in RULER's table."""
-
-IN_WORDS = {"Effective Length": "effective length", "Avg.": "average"}
 
 # Numbers are printed to one decimal: each may be off by this much, and a mean of them too.
 ROUNDING = 0.05
@@ -143,110 +141,27 @@ def with_facts(table: pd.DataFrame, path: str | Path, threshold: float = THRESHO
     return again.merge(facts_of(path), on="model", how="left", validate="many_to_one")
 
 
-def contradictions(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """Return every printed cell that the six columns of its own row contradict.
+def contradictions(table: pd.DataFrame, threshold: float = THRESHOLD) -> dict[str, list[str]]:
+    """Return the printed cells of each model that do not follow from its six averages.
 
-    Returns
-    -------
-    DataFrame
-        ``model``, ``cell`` (which one), ``printed``, ``recomputed``, ``difference``,
-        ``rounding``: whether the rounding of the printed numbers to one decimal could explain
-        it, and ``because``. The difference is in percent for averages, in places for ranks, and
-        for an effective length what its average lacks to the threshold. Ranks are compared among
-        the rows that have one, which count from the best printed rank on; where only averages
-        that are alike to one decimal change places, rounding explains it.
-
-    Raises
-    ------
-    DataError
-        If a printed effective length is no length.
+    Averages are compared with the rounding of one decimal. Models without such a cell are left
+    out.
     """
-    again = recomputed(table, threshold)
-    rows: list[tuple[Any, ...]] = []
-    for row, model in enumerate(again["model"]):
-        rows += _length_contradicted(table.iloc[row], model, threshold)
-        because = f"the mean over {again['lengths'].iloc[row]} lengths"
+    found: dict[str, list[str]] = {}
+    again = recomputed(table, threshold).to_dict("records")
+    for row, own in zip(table.to_dict("records"), again, strict=True):
+        notes = []
+        printed = str(row["effective_length"]).upper().replace(">", "≥")
+        if printed.strip("-") and printed != own["longest"]:
+            stated = row["effective_length"]
+            notes.append(f"effective length printed as {stated}, recomputed {own['longest']}")
         for key, name in AVERAGES.items():
-            printed = table[key].iloc[row] if key in table else math.nan
-            value = again[name].iloc[row]
-            away = abs(printed - value)
-            # Correctly rounded, it would be this one.
-            if not math.isnan(printed) and away > ROUNDING + _EXACT:
-                rounding = away <= 2 * ROUNDING + _EXACT
-                rows.append((model, name, f"{printed:.1f}", f"{value:.2f}", printed - value,
-                             rounding, because))  # fmt: skip
-    for key in ("wavg_inc", "wavg_dec"):
-        if f"{key}_rank" in table:
-            rows += _ranks_contradicted(table, again, key)
-    columns = ["model", "cell", "printed", "recomputed", "difference", "rounding", "because"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def audited(table: pd.DataFrame, threshold: float = THRESHOLD) -> list[str]:
-    """Return a sentence for each contradiction that rounding cannot explain; one for the rest."""
-    found = contradictions(table, threshold)
-    sentences = [
-        f"**{row['model']}**: the {IN_WORDS.get(row['cell'], row['cell'])} is printed as"
-        f" {row['printed']}. It is {row['recomputed']}: {row['because']}."
-        for row in found[~found["rounding"]].to_dict("records")
-    ]
-    rest = int(found["rounding"].sum())
-    return [*sentences, f"{rest} further cells differ by no more than rounding explains."]
-
-
-def _length_contradicted(row: pd.Series, model: str, threshold: float) -> list[tuple[Any, ...]]:
-    """Return what contradicts the effective length of a row; nothing where nothing does."""
-    averages = {length: float(row[length]) for length in LENGTHS}
-    own, printed = effective(averages, threshold), _printed(row["effective_length"])
-    if printed is None or str(own) == str(printed):
-        return []
-    # Both the average and the threshold are rounded.
-    if printed.length is not None and (own.length or 0) < printed.length:
-        length, verb = printed.length, "does not exceed"
-        rounding = averages[length] + ROUNDING > threshold - ROUNDING + _EXACT
-    else:
-        assert own.length is not None
-        length, verb = own.length, "exceeds"
-        rounding = averages[length] - ROUNDING < threshold + ROUNDING - _EXACT
-    because = f"{averages[length]:.1f} at {thousands(length)} {verb} {threshold:.1f}"
-    return [(model, "Effective Length", row["effective_length"], str(own),
-             averages[length] - threshold, rounding, because)]  # fmt: skip
-
-
-def _printed(text: str) -> Effective | None:
-    """Return what ``">128K"``, ``"<4k"``, ``"32K"`` say; None where nothing is printed."""
-    number = text.strip().upper().lstrip("<>≥")
-    if not number:
-        return None
-    if not number.endswith("K") or not number[:-1].isdecimal():
-        raise DataError(f"The effective length '{text}' is none such as 32K, >128K or <4K.")
-    length = int(number[:-1]) * 1024
-    if text.strip().startswith("<"):
-        return Effective(None, False, length)
-    # A length that is the last one measured is printed with ">".
-    return Effective(length, text.strip()[0] in ">≥", LENGTHS[0])
-
-
-def _ranks_contradicted(
-    table: pd.DataFrame, again: pd.DataFrame, key: str
-) -> list[tuple[Any, ...]]:
-    """Return the ranks by one average that the averages themselves contradict."""
-    printed, name = table[f"{key}_rank"], AVERAGES[key]
-    has = printed.notna()
-    # Of equal averages all have the best of their ranks.
-    places = even(again.loc[has, name]).rank(method="min", ascending=False)
-    counted = places + int(printed[has].min()) - 1
-    rows: list[tuple[Any, ...]] = []
-    for row in printed.index[has & (printed != counted.reindex(printed.index))]:
-        was, now, own = int(printed[row]), int(counted[row]), again.loc[row, name]
-        # The rows that should stand on the other side of it.
-        others = again.loc[has & (printed != was), name]
-        between = others[(printed[others.index] < was) != (others > own)]
-        gap = (between - own).abs().max() if len(between) else 0.0
-        rows.append((again.loc[row, "model"], f"rank by {name}", str(was), str(now),
-                     float(was - now), bool(gap <= 2 * ROUNDING + _EXACT),
-                     "counted among the rows that have a rank"))  # fmt: skip
-    return rows
+            value = row.get(key, math.nan)
+            if not math.isnan(value) and abs(value - own[name]) > ROUNDING + _EXACT:
+                notes.append(f"{name} printed as {value:.1f}, recomputed {own[name]:.2f}")
+        if notes:
+            found[own["model"]] = notes
+    return found
 
 
 def rows(
@@ -269,13 +184,7 @@ def rows(
     DataError
         As `facts_of`.
     """
-    notes: dict[str, list[str]] = {}
-    for row in contradictions(table, threshold).to_dict("records"):
-        rounding = "; rounding could explain it" if row["rounding"] else ""
-        notes.setdefault(row["model"], []).append(
-            f"{row['cell']} {row['printed']}, recomputed {row['recomputed']}"
-            f" ({row['because']}{rounding})"
-        )
+    notes = contradictions(table, threshold)
     again = with_facts(table, facts, threshold)
     made = []
     for row, own in zip(again.to_dict("records"), table.to_dict("records"), strict=True):

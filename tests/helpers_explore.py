@@ -7,10 +7,7 @@ import json
 import shlex
 from pathlib import Path
 
-from helpers_store import die_at
-
 from rulerlib.dataset import Dataset
-from rulerlib.explore import site
 from rulerlib.samples import Prediction
 from rulerlib.store.cell import Cell
 
@@ -52,12 +49,6 @@ def write_runs(root: Path) -> Path:
             write_run(root, "poor", "niah_single_2", language, length)
         write_run(root, "good", "niah_multiquery", language, 800)
     return root
-
-
-def exploring(runs, out, step, counted_steps):
-    """Write the explorer of runs, and die before a step, see `helpers_store.die_at`."""
-    die_at(step, out.parent, counted_steps=counted_steps)
-    site.write(runs, out)
 
 
 def arguments_of(line):

@@ -328,7 +328,7 @@ def test_the_leaderboard_stands_in_its_page(browser, address):
     page.wait_for_selector("#table tbody tr:nth-child(52)")
     assert "≥128K" in page.locator("#table tbody tr").first.inner_text()
     assert page.locator("#claims svg circle").count() > 40
-    assert page.locator("article section:has(> h2) > ul").first.locator("li").count() == 7
+    assert page.locator("article section:has(> h2) > ul").first.locator("li").count() == 6
     assert not wrong
 
 

@@ -15,14 +15,13 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Else each of the many processes compiles all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help niah sweep results submitted book test check test-long test-seeds test-wheel test-vllm
+.PHONY: help niah sweep results book test check test-long test-seeds test-wheel test-vllm
 .PHONY: test-sweep test-slurm lint format benchmark clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 3
 	@echo "make book   the site, in _build/html; runs every notebook once"
 	@echo "make results   the book's own results, from nothing; takes long, and resumes; MODEL=smollm2"
-	@echo "make submitted   what a branch hands in of models, checked"
 	@echo "make sweep PLAN=... PROFILE=local   all that a plan asks; or PROFILE=slurm"
 	@echo "make test-long   what tries at random, for as long as that takes"
 	@echo "make test-seeds   what Hypothesis draws, with 20 other seeds"
@@ -78,20 +77,13 @@ sweep: .venv/run.stamp .venv-sweep/stamp
 # Every number of the page of results, or of a real model: make results MODEL=smollm2. What was asked
 # stays in runs/results, and is not asked again.
 results: .venv/run.stamp
-	python -m book.tables params/results$(if $(MODEL),_$(subst /,_,$(MODEL))).yaml book/results$(if $(MODEL),/$(MODEL))
+	python -m book.tables params/results$(if $(MODEL),_$(subst /,_,$(MODEL))).yaml book/results/$(or $(MODEL),lille)
 
 # The notebooks are executed where something changed; what Sphinx warns of is an error.
 book: .venv/book.stamp
 	python -m book.execute
 	jupyter-book build . -W -n --keep-going $(if $(OUTPUT),--path-output $(OUTPUT))
 	@echo "The site: $(or $(OUTPUT),.)/_build/html/index.html"
-
-# What a branch hands in of models, checked: make submitted BASE=origin/main
-export BASE ?= origin/main
-submitted: .venv/run.stamp
-	@git diff --name-only -z --no-renames --diff-filter=d "$$BASE..." -- book/results/submitted/ \
-	  > .venv/submitted || exit; cut -z -d/ -f1-4 .venv/submitted | sort -zu \
-	  | xargs -0 -r python -m rulerlib submit --check
 
 # Side by side on the processors that are there, and one more, because many a test waits for a
 # browser, a kernel or a server; whole files stay together, the slow ones first.

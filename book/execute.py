@@ -31,8 +31,6 @@ from rulerlib.errors import nearest
 
 ROOT = Path(__file__).parent.parent
 
-SUBMITTED = ROOT / "book" / "results" / "submitted"
-
 # Where executions lie, if not in _build/executed.
 HOME = "RULER_BOOK_EXECUTED"
 
@@ -210,9 +208,9 @@ def _unpack(page: str) -> None:
     # Long questions take longest to make, and the page shows none beyond its own.
     lengths = settings.get("lengths") or range(settings.get("length", 0) + 1)
     languages = settings.get("languages") or settings.get("language")
-    for handed_in in sorted(SUBMITTED.glob("*")):
-        if handed_in.name.partition("+")[0] in wanted:
-            stored.unpack(handed_in, runs(), lengths, languages and languages.split(","))
+    for answered in stored.folders():
+        if answered.name in wanted:
+            stored.unpack(answered, runs(), lengths, languages and languages.split(","))
 
 
 def main(chosen: list[str]) -> None:

@@ -1,10 +1,10 @@
-"""The explorer of the site: models that were handed in, the one inside among them, and tables.
+"""The explorer of the site: every stored answer, and the leaderboard.
 
     explorer.write(Path("_build/html"))
 
 ``explore/index.html`` has every score and the answers behind it (`rulerlib.explore`). Its
-leaderboard stands in a page of the book: a row for each model that was handed in, beside those that
-RULER's authors published; and, as a second table, those of OneRULER by language.
+leaderboard stands in a page of the book: a row for each model whose answers are stored, beside
+those that RULER's authors published; and, as a second table, those of OneRULER by language.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from book import by_language, execute, leaderboard
+from book import by_language, execute, leaderboard, stored
 from rulerlib import explore
 from rulerlib.tasks import RULER
 
@@ -25,7 +25,6 @@ FOLDER, BOARD = "explore", "board"
 """Where the explorer and the leaderboard stand in the site."""
 
 ROOT = Path(__file__).parent.parent
-SUBMITTED = ROOT / "book" / "results" / "submitted"
 PUBLISHED = ROOT / "book" / "data" / "published_ruler.csv"
 BY_LANGUAGE = PUBLISHED.with_name("published_oneruler.csv")
 FACTS = ROOT / "book" / "data" / "model_facts.csv"
@@ -44,13 +43,8 @@ def answered() -> bool:
     return execute.runs().is_dir()
 
 
-def write(site: Path, submitted: Path = SUBMITTED) -> tuple[int, int]:
-    """Write the explorer of what was handed in into the folder of the site.
-
-    Parameters
-    ----------
-    submitted
-        The folder of models that were handed in, the model inside among them.
+def write(site: Path) -> tuple[int, int]:
+    """Write the explorer of the stored answers into the folder of the site.
 
     Returns
     -------
@@ -63,7 +57,8 @@ def write(site: Path, submitted: Path = SUBMITTED) -> tuple[int, int]:
         As `rulerlib.explore.write`.
     """
     home = "../book/explore.html"
-    return explore.write([], site / FOLDER, handed_in=submitted, home=home)
+    answers = [pair for folder in stored.folders() for pair in stored.predictions(folder)]
+    return explore.write([], site / FOLDER, home=home, stored=answers)
 
 
 def write_board(site: Path) -> None:
@@ -86,14 +81,14 @@ def write_board(site: Path) -> None:
 
 
 def _beside_published(row: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what was handed in at RULER's lengths; None where a task is missing, or all of them.
+    """Return a measured model at RULER's lengths, or None if a task or every length is missing.
 
     Shorter lengths would be two columns more, in which no published model has a number.
     """
     lengths = {name for name in pd.read_csv(PUBLISHED, nrows=0) if name.isdigit()}
     averages = {length: mean for length, mean in row["averages"].items() if length in lengths}
-    whole = row["kind"] == "handed in" and row["tasks"] == len(RULER) and averages
-    return {**row, "averages": averages} if whole else None
+    whole = row["tasks"] == len(RULER) and averages
+    return {**row, "kind": "this book", "averages": averages} if whole else None
 
 
 def board(folder: str) -> Iterator[str]:

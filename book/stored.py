@@ -1,29 +1,154 @@
-"""Answers that were handed in become runs again, so that notebooks show them and nothing is asked.
+"""The answers behind the tables: packed into two small files for each model, and read again.
 
-::
+``settings.json``
+    how each cell was asked, a cell a line;
+``answers.jsonl.gz``
+    every answer, a line each, with its cell and a hash of its prompt in place of the prompt.
 
-    python -m book.stored "book/results/submitted/smollm2+dtype=float32" runs
+Answers can be unpacked into runs, which notebooks show without querying a model::
+
+    python -m book.stored book/results/smollm2 runs
     papermill notebooks/analysis.ipynb runs/analysis.ipynb -p runs runs
 
-The questions are made again from the settings; each must be the one that was answered. What
-stands in the folder of runs afterwards is what the run had written that was packed: a run with the
-same settings finds every answer there, and one with more samples or lengths asks only the rest.
+The questions are made again from the settings, and their hashes are checked. A run with the same
+settings finds every answer; one with more samples or lengths asks only the rest.
 """
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import json
 import sys
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rulerlib import files, models
-from rulerlib.errors import DataError
+from rulerlib.errors import HALF, DataError
 from rulerlib.models import Generation, Request
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.store import answers
-from rulerlib.submit.folder import AnsweredCell, hashed, read
+from rulerlib.store.cell import Cell
+
+RESULTS = Path(__file__).parent / "results"
+
+SETTINGS, ANSWERS = "settings.json", "answers.jsonl.gz"
+
+# What is kept of `Prediction.others`.
+KEPT = ("language", "repeat", "prompt_tokens", "tokens_generated", "finished", "cut_off")
+
+
+@dataclass(frozen=True)
+class AnsweredCell:
+    """A cell: how it was asked, and all answers, without their prompts.
+
+    Attributes
+    ----------
+    cell
+        What was asked, and how.
+    settings
+        The settings file beside the answers of the run.
+    answers
+        By index and repeat, with a hash of the prompt in ``others["prompt"]``.
+    """
+
+    cell: Cell
+    settings: Mapping[str, Any]
+    answers: list[Prediction]
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Language, task and length."""
+        return self.cell.language, self.cell.task, self.cell.length
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.key))
+
+
+def hashed(prompt: str) -> str:
+    """Return the hash by which a prompt is known.
+
+    >>> hashed("What is it?")
+    'bbff7b98d6da7061'
+    """
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def folders() -> list[Path]:
+    """Return the folders of all models whose answers are stored."""
+    return sorted(path.parent for path in RESULTS.glob(f"*/{ANSWERS}"))
+
+
+def pack(run: Path, folder: Path) -> None:
+    """Pack a model's answers to tasks as they are, without other knobs, texts or studies.
+
+    Parameters
+    ----------
+    run
+        The folder of the model within that of the runs, ``runs/<model>``.
+    folder
+        Where the two files are written; existing ones are replaced. The same run gives the same
+        bytes.
+
+    Raises
+    ------
+    DataError
+        If a file is damaged, or two files have answers to the same task, language and length.
+    """
+    cells, lines, names = [], [], set[str]()
+    for path in sorted(run.glob("*/*/pred/*.jsonl")):
+        settings = answers.read_settings(path)
+        if any(settings["cell"].get(name) for name in ("knobs", "texts", "memory", "study")):
+            continue
+        part = AnsweredCell(_cell(settings), settings, [])
+        if str(part) in names:
+            raise DataError(f"{path}: a second file of answers to {part}.")
+        names.add(str(part))
+        cells.append(json.dumps(settings, sort_keys=True))
+        for answer in answers.read_predictions(path):
+            others = {name: answer.others[name] for name in KEPT if name in answer.others}
+            others |= {"cell": str(part), "prompt": hashed(answer.input)}
+            # UTF-8 cannot encode half a surrogate pair.
+            pred = HALF.sub("\ufffd", answer.pred)
+            lines.append(Prediction(answer.index, "", answer.outputs, pred, others).to_json())
+    with files.replacing(folder / SETTINGS) as file:
+        file.write('{"cells": [\n' + ",\n".join(cells) + "\n]}\n")
+    with files.replacing(folder / ANSWERS) as file:
+        text = "".join(f"{line}\n" for line in lines)
+        file.buffer.write(gzip.compress(text.encode(), mtime=0))
+
+
+def read(folder: str | Path) -> list[AnsweredCell]:
+    """Return the cells that are stored in a folder."""
+    listed = json.loads((Path(folder) / SETTINGS).read_text("utf-8"))["cells"]
+    parts = {str(part): part for part in (AnsweredCell(_cell(each), each, []) for each in listed)}
+    with gzip.open(Path(folder) / ANSWERS, "rt", encoding="utf-8", newline="\n") as file:
+        for line in file:
+            answer = Prediction.from_json(line)
+            parts[answer.others["cell"]].answers.append(answer)
+    return list(parts.values())
+
+
+def predictions(folder: Path) -> Iterator[tuple[dict[str, Any], Prediction]]:
+    """Yield every answer that is stored in a folder, with the settings of its cell."""
+    for part in read(folder):
+        about = part.cell.settings()
+        for answer in part.answers:
+            yield about, answer
+
+
+def _cell(settings: Mapping[str, Any]) -> Cell:
+    """Return the cell whose settings were recorded."""
+    about = dict(settings["cell"])
+    room, drawn = about.pop("tokens_to_generate"), about.pop("decoding")
+    drawn = {} if drawn == "greedy" else drawn
+    about["decoding"] = Decoding(**drawn, tokens_to_generate=room)
+    about["format"] = PromptFormat.from_settings(about["format"])
+    return Cell(**about)
 
 
 class Stored:
@@ -57,28 +182,28 @@ def unpack(
     lengths: Container[int] | None = None,
     languages: Container[str] | None = None,
 ) -> list[Path]:
-    """Write the runs whose answers a submission holds, and return the files of answers.
+    """Write the runs whose answers a folder holds, and return the files of answers.
 
     Parameters
     ----------
     folder
-        Of the submission.
+        The folder of a model's stored answers.
     runs
-        The folder of runs; what is there already stays.
+        The folder of runs; existing files stay.
     lengths, languages
-        In tokens, and codes; None stands for all that were handed in.
+        In tokens, and codes. If None, all that are stored.
 
     Raises
     ------
     DataError
-        If the submission is damaged, or its questions are not those that follow from its settings.
+        If the questions are not those that follow from the settings.
     ParameterError
         If the model's tokenizer cannot be found.
     """
     # One engine for all cells: a tokenizer takes longer to load than a cell takes to write.
     engines: dict[str, models.Model] = {}
     written = []
-    for part in read(Path(folder)).cells:
+    for part in read(folder):
         cell = part.cell
         known = languages is None or cell.language in languages
         if known and (lengths is None or cell.length in lengths):

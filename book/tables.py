@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rulerlib
+from book import stored
 from rulerlib import files, models, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, MissingExtraError, ParameterError, nearest, whole_number
@@ -220,12 +221,13 @@ class Plan:
 
 
 def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
-    """Ask all that was not asked yet, write the tables, and return their folder.
+    """Ask all that was not asked yet, write tables and answers, and return the tables' folder.
 
     Parameters
     ----------
     folder
-        Where the tables go, ``book/results``; each takes the old one's place when it is whole.
+        Where the tables go, ``book/results/lille``; each takes the old one's place when it is
+        whole. The answers go into the folder with the name of the model beside it.
     quiet
         Whether to draw no bar.
 
@@ -262,6 +264,9 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
     for name, table in tabulate(plan, main, studies).items():
         with files.replacing(folder / f"{name}.csv") as file:
             table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")
+    # One file of answers for each model, whatever plan its questions are from.
+    answered = main[0].answers(main[0].cells[0]).parents[3]
+    stored.pack(answered, folder.parent / Path(plan.model).name)
     return folder
 
 
@@ -549,7 +554,7 @@ def titled(names: Iterable[Any]) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Make the tables: ``python -m book.tables params/results.yaml book/results``."""
+    """Make the tables: ``python -m book.tables params/results.yaml book/results/lille``."""
     if len(arguments) != 2:
         sys.exit("Usage: python -m book.tables SETTINGS.yaml FOLDER")
     try:

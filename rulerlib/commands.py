@@ -49,7 +49,6 @@ COMMANDS = {
     "effective": Command("find out how far a model can be used", "rulerlib.effective"),
     "export": Command("write questions for another harness", "rulerlib.export.__main__"),
     "explore": Command("write a site that shows every answer", "rulerlib.explore.__main__"),
-    "submit": Command("pack a model's run, or check one", "rulerlib.submit.__main__"),
     "memory": Command("ask a model with memories", "rulerlib.memory.bench"),
     "sweep": Command("plan, run and collect many runs", "rulerlib.sweep.__main__"),
 }

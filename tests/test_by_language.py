@@ -7,11 +7,10 @@ import pytest
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
-from book import by_language  # noqa: E402
+from book import by_language, stored  # noqa: E402
 from book.tables import Tables  # noqa: E402
 from conftest import ROOT  # noqa: E402
 from rulerlib.errors import DataError, ParameterError  # noqa: E402
-from rulerlib.submit.folder import read  # noqa: E402
 
 FILE = ROOT / "book" / "data" / "published_oneruler.csv"
 
@@ -45,10 +44,10 @@ def test_the_figure_has_a_panel_for_each_model():
 
 
 def test_languages_are_set_beside_english_answer_by_answer():
-    asked = read(ROOT / "book" / "results" / "submitted" / "gemma3-270m+dtype=float32")
+    cells = stored.read(stored.RESULTS / "gemma3-270m")
     right = {
         (*cell.key[1:], one.index, cell.key[0]): all(gold in one.pred for gold in one.outputs)
-        for cell in asked.cells
+        for cell in cells
         for one in cell.answers[:20]
     }
     accuracy = Tables(ROOT / "book/results/gemma3-270m_languages").accuracy

@@ -6,17 +6,18 @@ import json
 import shlex
 import shutil
 import subprocess
+from dataclasses import replace
 
-import helpers_submit
 import pytest
 from helpers_explore import SCRIPT, arguments_of, write_run, write_runs
 
 from book import explorer, leaderboard
-from rulerlib import analysis, submit
+from rulerlib import analysis, tasks
 from rulerlib.analysis.accuracy import BY
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import ParameterError
 from rulerlib.explore import __main__, answers, site
 from rulerlib.intervals import wilson
+from rulerlib.samples import Prediction
 
 pytest.importorskip("pandas")
 
@@ -169,73 +170,42 @@ def test_the_command_writes_the_folder_anew(tmp_path, capsys):
     assert len(read(tmp_path / "new", "answers/0/1.json")) == 5
 
 
-@pytest.fixture(scope="module")
-def handed_in(tmp_path_factory):
-    """The explorer of a run, and of a submission with a full stop more in an answer."""
-    place = tmp_path_factory.mktemp("handed_in")
-    run = helpers_submit.write_run(place / "runs", "en")
-    packed = submit.pack(place / "runs" / "lille", place / "submitted", claimed=4096)
-    # The run itself, packed, is not shown beside the run.
-    told = {"handed_in": packed.parent, "home": "../book/explore.html"}
-    assert site.write(place / "runs", place / explorer.FOLDER, **told)[0] == 13
-    # The book shows what was handed in, alone.
-    assert explorer.write(place / "book", packed.parent)[0] == 13
-    stopped = helpers_submit.lines(
-        lambda all_: [all_[0].replace('", "others"', '.", "others"'), *all_[1:]]
-    )
-    stopped(packed)
-    with pytest.MonkeyPatch.context() as patch:
-        few = (None, helpers_submit.SAMPLES, 5)
-        patch.setattr(submit.check, "__defaults__", few)
-        written = site.write(place / "runs", place / explorer.FOLDER, **told)
-    return run, written, place / explorer.FOLDER
+def test_stored_answers_are_shown_beside_runs(runs, tmp_path):
+    """A run that is moved to the stored answers, without its prompts, gives the same numbers."""
+    copy = tmp_path / "runs"
+    shutil.copytree(runs, copy)
+    both = list(analysis.read_predictions(copy))
+    stored = [
+        (about, replace(prediction, input="", others={"language": about["language"]}))
+        for about, prediction in both
+        if about["model"] == "good"
+    ]
+    shutil.rmtree(copy / "good")
+    assert site.write(copy, tmp_path / "out", home="../x.html", stored=stored) == (10, 70)
+    shown = read(tmp_path / "out", "cells.json")
+    assert shown["home"] == "../x.html"
+    site.write(runs, tmp_path / "whole")
+    assert rows_of(shown) == rows_of(read(tmp_path / "whole", "cells.json"))
+    assert read(tmp_path / "out", "answers/0/0.json")[0]["pieces"] == []
 
 
-def test_a_model_that_was_handed_in_stands_beside_what_was_run(handed_in):
-    _, (count, samples), out = handed_in
-    shown = read(out, "cells.json")
-    assert shown["home"] == "../book/explore.html"
-    rows = rows_of(shown)
-    assert len(rows) == count == 2 * 13
-    assert samples == 2 * 13 * helpers_submit.SAMPLES
-    by_model = {}
-    for number, row in enumerate(rows):
-        by_model.setdefault(row.pop("model"), []).append(row)
-        # What is known of its answers can be opened like those of the run.
-        cell = read(out, f"answers/{number}/cell.json")
-        assert len(read(out, f"answers/{number}/0.json")) == len(cell["samples"]) > 0
-    assert list(by_model) == ["lille", "lille, handed in"]
-    own, other = by_model.values()
-    for row in (*own, *other):
-        row.pop("cut_off", None)
-    assert own == other
-    # Its questions are the run's, so that both are compared answer by answer.
-    (pair,) = shown["pairs"]
-    assert (pair["first"], pair["second"]) == ("lille", "lille, handed in")
-    compared = read(out, "pairs/0.json")["rows"]
-    assert [row["n"] for row in compared] == [helpers_submit.SAMPLES] * 13
-    assert {row["difference"] for row in compared} == {0}
-
-
-def test_the_leaderboard_has_runs_submissions_and_the_published_table(handed_in, tmp_path):
-    run, _, out = handed_in
-    ours, theirs = read(out, "leaderboard.json")["rows"]
-    assert (ours["kind"], theirs["kind"]) == ("run", "handed in")
-    assert theirs.pop("claimed") == 4096
-    assert {**ours, "kind": "", "model": ""} == {**theirs, "kind": "", "model": ""}
-    summary = analysis.summary(analysis.scores(analysis.read_predictions(run.output)))
-    assert ours["effective"] == summary["effective"].item()
-    assert ours["avg"] == pytest.approx(summary["Avg."].item(), abs=0.005)
-    # The book has what was handed in and what is published, without its own short runs.
-    (tmp_path / explorer.FOLDER).mkdir()
-    theirs["averages"] = {"900": 1.0, "4096": 2.0}
-    known = [ours, {**theirs, "claimed": 4096}, {**theirs, "tasks": 12}]
+def test_the_leaderboard_has_measured_models_and_the_published_table(tmp_path):
+    rows = [
+        ({"model": "m", "language": "en", "task": task, "length": length},
+         Prediction(index, "", ["A"], "A" if index else "b"))
+        for task in tasks.RULER for length in (900, 4096) for index in range(4)
+    ]  # fmt: skip
+    site.write([], tmp_path / explorer.FOLDER, stored=rows)
+    (ours,) = read(tmp_path / explorer.FOLDER, "leaderboard.json")["rows"]
+    assert (ours["kind"], ours["model"], ours["tasks"], ours["avg"]) == ("run", "m", 13, 75)
+    # A model that lacks a task is not on the book's leaderboard.
+    known = [ours, {**ours, "tasks": 12}]
     (tmp_path / explorer.FOLDER / "leaderboard.json").write_text(json.dumps({"rows": known}))
     explorer.write_board(tmp_path)
     # Those with all tasks, at RULER's lengths.
     other, *published = read(tmp_path / explorer.BOARD, "leaderboard.json")["rows"]
     published, by_language = published[:52], published[52:]
-    assert other == {**theirs, "claimed": 4096, "averages": {"4096": 2.0}}
+    assert other == {**ours, "kind": "this book", "averages": {"4096": 75}}
     printed = leaderboard.read_table(explorer.PUBLISHED)
     again = leaderboard.recomputed(printed).to_dict("records")
     assert {row["kind"] for row in published} == {"published"}
@@ -251,23 +221,3 @@ def test_the_leaderboard_has_runs_submissions_and_the_published_table(handed_in,
     shown = {f"{row['model']},{row['language']},{length},{value:.0f}"
              for row in by_language for length, value in row["averages"].items()}  # fmt: skip
     assert shown == {*explorer.BY_LANGUAGE.read_text("utf-8").splitlines()[1:]}
-
-
-def test_a_submission_that_does_not_hold_is_not_published(handed_in, monkeypatch):
-    """The book looks at each again, by whatever way it came there."""
-    _, _, out = handed_in
-    place = out.parent / "again"
-    monkeypatch.setattr(submit.check, "__defaults__", (None, helpers_submit.SAMPLES, 5))
-    for number, (change, sentence) in enumerate([
-        (helpers_submit.forged, "lille: answers.jsonl.gz, line 1: there are no references"),
-        (helpers_submit.FAULTS["a forged table"][0], "lille: 'summary.csv' is none of the files"),
-        (lambda path: path.rename(path.with_name("modèl")), "has to be called lille"),
-        (lambda path: (path.parent / "more").mkdir(), "more: settings.json is missing"),
-        (lambda path: (path.parent / "more").symlink_to(path), "more: A link, not a folder"),
-    ]):  # fmt: skip
-        folder = place / str(number) / "submitted"
-        shutil.copytree(out.parent / "submitted", folder)
-        change(folder / "lille")
-        with pytest.raises(DataError, match=sentence):
-            explorer.write(place / str(number), folder)
-        assert not (place / str(number) / explorer.FOLDER).exists()

@@ -10,7 +10,7 @@ import pytest
 from helpers_kernel import forked
 from helpers_model import ROOT, tiny_model, tree
 
-from book import frontier
+from book import frontier, stored
 from book import tables as results
 from book.memory_tables import MemoryTables
 from book.tables import Plan, Tables
@@ -19,14 +19,13 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.frontier import guesses
 from rulerlib.samples import Prediction, read
-from rulerlib.submit import folder as submit
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("scipy")
 pytest.importorskip("torch")
 yaml = pytest.importorskip("yaml")
 
-COMMITTED = Tables(ROOT / "book" / "results")
+COMMITTED = Tables(ROOT / "book" / "results" / "lille")
 
 # Samples asked again, and from how many cells, none longer than this.
 CELLS, SAMPLES, LONGEST = 6, 4, 2048
@@ -35,7 +34,7 @@ CELLS, SAMPLES, LONGEST = 6, 4, 2048
 @pytest.fixture(scope="module")
 def committed():
     if not COMMITTED.there:
-        pytest.skip("no tables are committed in book/results (make results)")
+        pytest.skip("no tables are committed in book/results/lille (make results)")
     return COMMITTED
 
 
@@ -59,20 +58,19 @@ def test_the_tables_are_of_the_settings_that_are_committed(committed):
     assert {*committed.studies["study"]} <= {*plan.studies}
 
 
-@pytest.mark.parametrize("folder", sorted((ROOT / "book/results/submitted").glob("*+dtype=*")))
+@pytest.mark.parametrize("folder", stored.folders())
 def test_the_tables_of_a_model_follow_from_its_committed_answers(folder):
-    answered = submit.read(folder)
-    # Those of the model inside stand above the others.
-    top, name = ROOT / "book" / "results", folder.name.partition("+")[0]
-    tables = Tables(top if name == "lille" else top / name)
-    again = answered.table()
+    tables = Tables(folder)
+    again = analysis.scores(stored.predictions(folder))
     # Tables in further languages are of needles alone, and stand apart.
     again = analysis.accuracy(again[again["language"].isin(tables.plan.languages)])
     columns = ["language", "task", "length", "n", "mean", "low", "high", "recall"]
     pd.testing.assert_frame_equal(
         again[columns].round(results.DECIMALS), tables.accuracy[columns], check_dtype=False
     )
-    said = {cell.key: results.digest([one.pred for one in cell.answers]) for cell in answered.cells}
+    said = {
+        cell.key: results.digest([one.pred for one in cell.answers]) for cell in stored.read(folder)
+    }
     cells = tables.accuracy[["language", "task", "length"]].itertuples(index=False, name=None)
     assert dict(zip(cells, tables.accuracy["answers"], strict=True)).items() <= said.items()
 
@@ -256,6 +254,10 @@ studies:
 def test_every_table_is_written(small):
     plan, folder = small
     assert {path.stem for path in (folder / "tables").iterdir()} == {*results.TABLES, "about"}
+    (cell,) = (
+        part for part in stored.read(folder / "tiny") if part.key == ("en", "niah_single_2", 512)
+    )
+    assert [one.index for one in cell.answers] == [0, 1, 2, 3]
     made = Tables(folder / "tables")
     assert made.there
     assert made.plan == plan

@@ -1,4 +1,4 @@
-"""Answers that were handed in become the run that they were packed from."""
+"""Stored answers become the run that they were packed from."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from helpers_submit import answer
 
-from book.stored import Stored, unpack
+from book.stored import Stored, hashed, pack, predictions, read, unpack
+from rulerlib import analysis
 from rulerlib.errors import DataError
 from rulerlib.files import write_object
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.store.answers import read_settings
-from rulerlib.submit.folder import pack
 
 pytest.importorskip("pandas")
 TASKS = "niah_multikey_1,vt,qa_1"
@@ -25,7 +24,7 @@ FORMS = ["{}", " {}.\u2028", "", "{0} " * 9, "ikke {}\x07"]
 
 
 def asked(run):
-    """A run whose engine says of each question a form of what is right, and which it was asked."""
+    """A run whose engine gives a form of the right answer to each question."""
     engine = Stored(run.loaded_engine, 4)
     for data in map(run.dataset, run.cells):
         for sample in data:
@@ -41,21 +40,45 @@ def asked(run):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     root = tmp_path_factory.mktemp("stored") / "runs"
+    # Answers to other knobs are not packed.
+    asked(Run("vt", output=str(root), length=900, num_samples=2, knobs={"num_hops": 2}))
     return asked(Run(TASKS, output=str(root), length=900, num_samples=6))
 
 
 @pytest.fixture
 def packed(run, tmp_path):
-    return pack(Path(run.output) / "lille", tmp_path / "out")
+    pack(Path(run.output) / "lille", tmp_path / "packed")
+    return tmp_path / "packed"
 
 
-def test_a_run_is_what_it_was_before_it_was_packed(run, packed, tmp_path):
+def test_every_answer_is_packed_with_a_hash_of_its_prompt(run, packed, tmp_path):
+    cells = {part.cell: part for part in read(packed)}
+    assert {*cells} == {*run.cells}
+    for cell, part in cells.items():
+        own = run.dataset(cell)
+        assert [one.others["prompt"] for one in part.answers] == [hashed(one.input) for one in own]
+        assert {one.input for one in part.answers} == {""}
+    scores = analysis.scores(predictions(packed)).query("primary")
+    wanted = analysis.scores(run.predictions()).query("primary")
+    key = ["task", "index"]
+    columns = [*key, "value", "pred", "cut_off"]
+    assert (
+        scores.sort_values(key)[columns].to_dict("list")
+        == wanted.sort_values(key)[columns].to_dict("list")
+    )  # fmt: skip
+    pack(Path(run.output) / "lille", tmp_path / "again")
+    for path in packed.iterdir():
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_run_is_what_it_was_before_it_was_packed(run, tmp_path):
     for path in Path(run.output).rglob("*.settings.json"):
         settings = read_settings(path.with_suffix("").with_suffix(".jsonl"))
         settings["versions"] = {"torch": "1.0"}
         write_object(path, settings)
-    unpack(pack(Path(run.output) / "lille", tmp_path / "again"), tmp_path / "runs")
-    paths = sorted(Path(run.output).rglob("*.json*"))
+    pack(Path(run.output) / "lille", tmp_path / "again")
+    unpack(tmp_path / "again", tmp_path / "runs")
+    paths = [path for path in sorted(Path(run.output).rglob("*.json*")) if "hops" not in str(path)]
     assert len(paths) == 3 * 4
     for path in paths:
         other = tmp_path / "runs" / path.relative_to(run.output)
@@ -66,7 +89,10 @@ def test_a_run_is_what_it_was_before_it_was_packed(run, packed, tmp_path):
 
 
 def test_another_question_is_refused(packed, tmp_path):
-    answer({"prompt": "0" * 16})(packed)
+    cells = json.loads((packed / "settings.json").read_text("utf-8"))
+    for part in cells["cells"]:
+        part["cell"]["seed"] = 7
+    (packed / "settings.json").write_text(json.dumps(cells), "utf-8")
     with pytest.raises(DataError, match="sample 0: another question was answered"):
         unpack(packed, tmp_path / "runs")
 

@@ -78,7 +78,6 @@ USES = [
      " --max-samples 1 --margin 99", "runs/compare/compare.html"),
     ("rulerlib.export", "vt harness --to lm-eval --length 1024 --samples 2",
      "harness/rulerlib.yaml"),
-    ("rulerlib.submit", "runs/lille --out submitted", "submitted/lille"),
     ("rulerlib.sweep", "plan plan.yaml", None),
     ("rulerlib.sweep", "run plan.yaml", None),
     ("rulerlib.sweep", "status plan.yaml", None),

@@ -22,14 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--prompts", action="store_true", help="write every prompt in full, too, as a file each"
     )
-    parser.add_argument(
-        "--submitted", metavar="FOLDER", help="show what was packed by rulerlib.submit, too"
-    )
     given = parser.parse_args(arguments)
     *folders, out = given.runs
     if not folders:
         parser.error("it needs a folder of runs, and the folder to write")
-    cells, samples = write(folders, out, given.prompts, given.submitted)
+    cells, samples = write(folders, out, given.prompts)
     print(f"{out}: {samples:,} answers in {cells:,} cells.")
     print(f"To read it: python -m http.server --directory {out}")
     return 0

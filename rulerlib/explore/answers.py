@@ -69,7 +69,7 @@ def record(prediction: Prediction, judged: Mapping[str, Any]) -> dict[str, Any]:
         "index": prediction.index,
         "repeat": prediction.repeat,
         "characters": len(prompt),
-        # What was handed in comes without its prompts.
+        # Stored answers may lack their prompts.
         "pieces": [[*piece] for piece in fold(prompt, parts)] if prompt else [],
         "parts": [[part.role, part.start, part.end] for part in parts],
         "prefix": others.get("answer_prefix") or "",

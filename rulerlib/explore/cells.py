@@ -197,8 +197,7 @@ def board_row(
     Parameters
     ----------
     kind
-        Where its numbers come from: ``"run"`` (runs that are shown here), ``"handed in"`` (a
-        submission), or ``"published"`` (another table).
+        Where its numbers come from, such as ``"run"`` or ``"published"``.
     model, language
         Whose numbers these are.
     effective
@@ -225,19 +224,13 @@ def board_row(
     }  # fmt: skip
 
 
-def board_rows(
-    table: pd.DataFrame, claimed: Mapping[str, int | None], kinds: Mapping[str, str]
-) -> list[dict[str, Any]]:
+def board_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the leaderboard: a row for each model and language that was asked tasks of RULER's.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.scores`.
-    claimed
-        The length that a model claims, in tokens, where somebody says so.
-    kinds
-        Of each model that is no run of one's own its kind.
 
     Returns
     -------
@@ -255,12 +248,12 @@ def board_rows(
         averages = dict(zip(("avg", "inc", "dec"), map(row.get, AVERAGES.values()), strict=True))
         board.append(
             board_row(
-                kinds.get(row["model"], "run"), row["model"], row["language"],
+                "run", row["model"], row["language"],
                 # It is RULER's of all its tasks alone.
                 row["effective"] if row["tasks"] == len(RULER) else "",
                 {length: row[thousands(length)] for length in lengths},
-                claimed=claimed.get(row["model"]), tasks=row["tasks"], low=row["effective low"],
-                high=row["effective high"], strict=row["effective strict"], **averages,
+                tasks=row["tasks"], low=row["effective low"], high=row["effective high"],
+                strict=row["effective strict"], **averages,
             )
         )  # fmt: skip
     return board

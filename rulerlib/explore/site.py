@@ -17,7 +17,6 @@ import functools
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -31,8 +30,6 @@ from rulerlib.errors import HALF, DataError, require
 from rulerlib.escaping import visible
 from rulerlib.explore import answers, cells
 from rulerlib.samples import Prediction
-from rulerlib.submit import check
-from rulerlib.submit.folder import Submission, read
 
 CHUNK = 50
 """Samples in one file."""
@@ -49,8 +46,8 @@ def write(
     folders: str | Path | Sequence[str | Path],
     out: str | Path,
     prompts: bool = False,
-    handed_in: str | Path | None = None,
     home: str | None = None,
+    stored: Sequence[tuple[dict[str, Any], Prediction]] = (),
 ) -> tuple[int, int]:
     """Write the explorer of some runs into a folder.
 
@@ -59,16 +56,17 @@ def write(
     Parameters
     ----------
     folders
-        A folder of runs, or several; none where there is ``handed_in``.
+        A folder of runs, or several.
     out
         A new folder, or one that this wrote before, which is replaced; files that people put into
         it stay.
     prompts
         Whether every prompt is written in full, too, as a file of its own.
-    handed_in
-        A folder with folders of `rulerlib.submit`; None: there are none.
     home
-        The address of the page that leads here, from ``out``; None: there is none.
+        The address of the page that leads here, from ``out``. Default: none.
+    stored
+        Further answers, each with the settings of its cell; those of a cell share one dictionary.
+        They may lack their prompts.
 
     Returns
     -------
@@ -91,11 +89,8 @@ def write(
     with files.filling(place) as target:
         for name in _OURS:
             (target / name).mkdir()
-        ours = _named_by_study(analysis.scores(_predictions(folders)))
-        others, claimed = _submissions(handed_in, ours)
-        any_answers = others or not ours.empty
-        require(any_answers, "runs", str(folders), "a folder in which there are answers")
-        table = pd.concat([ours, *(judged for _, judged in others)], ignore_index=True)
+        table = _named_by_study(analysis.scores(_predictions(folders, stored)))
+        require(not table.empty, "runs", str(folders), "a folder in which there are answers")
         for name in {*table["model"], *table["language"], *table["task"]}:
             shown_names = f"a folder in which all names can be seen, unlike {name!r}"
             require(visible(name) == name, "runs", str(folders), shown_names)
@@ -109,11 +104,9 @@ def write(
         for number, pair in enumerate(cells.comparisons(table)):
             shown["pairs"].append({name: pair[name] for name in ("kind", "first", "second")})
             _save(target / "pairs" / f"{number}.json", pair)
-        samples = _write_answers(ours, numbers, _predictions(folders), target, prompts)
-        for one, judged in others:
-            samples += _write_answers(judged, numbers, one.predictions(), target, False)
-        rows = cells.board_rows(table, claimed, {one.name: "handed in" for one, _ in others})
-        _save(target / "leaderboard.json", {"home": home, "rows": rows})
+        predictions = _predictions(folders, stored)
+        samples = _write_answers(table, numbers, predictions, target, prompts)
+        _save(target / "leaderboard.json", {"home": home, "rows": cells.board_rows(table)})
         for path in STATIC.iterdir():
             if path.is_file():
                 shutil.copyfile(path, target / path.name)
@@ -123,8 +116,10 @@ def write(
 
 def _predictions(
     folders: str | Path | Sequence[str | Path],
+    stored: Sequence[tuple[dict[str, Any], Prediction]],
 ) -> Iterator[tuple[dict[str, Any], Prediction]]:
     """Yield every prediction with its settings, those of studies with the study as a group."""
+    yield from stored
     before: dict[str, Any] = {}
     about: dict[str, Any] = {}
     for settings, prediction in analysis.read_predictions(folders, studies=True):
@@ -134,37 +129,6 @@ def _predictions(
             if study := settings.get("study"):
                 about = {**settings, "study": None, "group": str(study)}
         yield about, prediction
-
-
-def _submissions(
-    folder: str | Path | None, ours: pd.DataFrame
-) -> tuple[list[tuple[Submission, pd.DataFrame]], dict[str, int | None]]:
-    """Return the submissions in a folder by name with their tables, and what each model claims.
-
-    A submission that was packed from a run here is not shown beside it. Questions are not made
-    again: this version of rulerlib may make others.
-    """
-    claimed: dict[str, int | None] = {}
-    if folder is None:
-        return [], claimed
-    top = files.named("submitted", folder, "a folder that exists")
-    require(top.is_dir(), "submitted", str(folder), "a folder that exists")
-    submissions = []
-    columns = ["model", "language", "task", "length", "index", "repeat", "pred"]
-    for path in sorted(path for path in top.iterdir() if not path.name.startswith(".")):
-        if sentences := check(path, least=1, drawn=0, complete=False):
-            raise DataError(f"{path}: {sentences[0]}")
-        one = read(path)
-        # An answer has a row for each measure.
-        table = one.table()
-        answers = table[columns].drop_duplicates()
-        if len(answers.merge(ours[columns].drop_duplicates())) < len(answers):
-            if one.name in {*ours["model"]}:
-                one = replace(one, name=f"{one.name}, handed in")
-                table = table.assign(model=one.name)
-            submissions.append((one, table))
-        claimed[one.name] = one.claimed
-    return submissions, claimed
 
 
 def _named_by_study(table: pd.DataFrame) -> pd.DataFrame:
@@ -182,7 +146,7 @@ def _write_answers(
     target: Path,
     prompts: bool,
 ) -> int:
-    """Write the samples of all cells of runs or a submission, and return how many there are."""
+    """Write the samples of all cells, and return how many there are."""
     judged, count = _judged(table), 0
     # The predictions of one file come in a row, and share their settings.
     for _, run in groupby(predictions, key=lambda pair: id(pair[0])):

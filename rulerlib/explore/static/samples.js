@@ -129,7 +129,7 @@ function detail(record, row) {
   const whole = element("button", { type: "button" }, `Whole prompt (${record.characters.toLocaleString("en")} characters)`);
   const prompt = record.pieces.length
     ? block("Prompt", language, ...marked(record.pieces, record.parts, record.characters))
-    : [element("h4", {}, "Prompt"), element("p", {}, "It was not handed in, for the command below makes it again.")];
+    : [element("h4", {}, "Prompt"), element("p", {}, "The command below makes it again.")];
   whole.addEventListener("click", async () => {
     const text = await load(`prompts/${row.number}/${record.index}.txt`);
     prompt[1].replaceChildren(...marked([[0, text]], record.parts, record.characters));

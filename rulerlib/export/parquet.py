@@ -23,6 +23,7 @@ from rulerlib.store.questions import METADATA
 # contexts needs no more memory than one of short ones.
 GROUP = 2**26
 
+# The type of each column.
 COLUMNS = {
     "index": "whole", "input": "text", "outputs": "texts", "length": "whole",
     "length_w_model_temp": "whole", "answer_prefix": "text", "token_position_answer": "whole",
@@ -62,7 +63,7 @@ def write(dataset: str | Path, output: str | Path) -> Path:
     dataset = Path(dataset)
     about = dataset.parent / METADATA
     beside = {"rulerlib": about.read_bytes()} if about.exists() else {}
-    return write_rows(output, COLUMNS, map(row, read(dataset, Sample)), beside)
+    return write_rows(output, map(row, read(dataset, Sample)), beside)
 
 
 def row(sample: Sample) -> dict[str, Any]:
@@ -74,19 +75,15 @@ def row(sample: Sample) -> dict[str, Any]:
 
 def write_rows(
     output: str | Path,
-    columns: Mapping[str, str],
     rows: Iterable[Mapping[str, Any]],
     about: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Path:
-    """Write rows as one Parquet file, whole or not at all.
+    """Write rows of `COLUMNS` as one Parquet file, whole or not at all.
 
     Parameters
     ----------
-    columns
-        The type of each column by its name: ``"text"``, ``"whole"``, ``"number"``, and ``"texts"``
-        and so on for lists of them.
     about
-        What the schema says beside.
+        The metadata of the schema.
 
     Raises
     ------
@@ -100,7 +97,7 @@ def write_rows(
     plain = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64()}
     kinds = plain | {f"{name}s": pa.list_(kind) for name, kind in plain.items()}
     kinds["lists"] = pa.list_(pa.list_(pa.string()))
-    schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()], metadata=about)
+    schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()], metadata=about)
     with files.replacing(output) as file, pq.ParquetWriter(file.buffer, schema) as writer:
         group, size = list[Mapping[str, Any]](), 0
         for values in rows:

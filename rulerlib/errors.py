@@ -184,6 +184,20 @@ def dictionary(parameter: str, value: Any, example: str) -> dict[str, Any]:
     return dict(value)
 
 
+def engine_options(parameter: str, options: Any) -> dict[str, Any]:
+    """Return a copy of an engine's options, among which no key may be: notebooks keep parameters.
+
+    Raises
+    ------
+    ParameterError
+        If they are no dictionary, or hold an API key.
+    """
+    given = dictionary(parameter, options, '{"dtype": "float32"}')
+    allowed_values = "without 'api_key': set OPENAI_API_KEY in the environment"
+    require("api_key" not in given, parameter, [*given], allowed_values)
+    return given
+
+
 def is_text(value: Any) -> bool:
     r"""Return whether a value is a text that is not empty and can be written in UTF-8.
 

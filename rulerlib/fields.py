@@ -23,6 +23,7 @@ from rulerlib.errors import (
     DataError,
     ParameterError,
     dictionary,
+    engine_options,
     flag,
     is_number,
     nearest,
@@ -130,12 +131,6 @@ def _engine(_: str, name: Any) -> None:
     models.engine_class(name)
 
 
-def _engine_options(parameter: str, given: Any) -> None:
-    from rulerlib.models import options
-
-    options.checked(parameter, given)
-
-
 def _threshold(parameter: str, given: Any) -> None:
     holds = is_number(given) and 0 <= given < 100
     require(holds, parameter, given, "a number from 0 to below 100, in percent")
@@ -154,7 +149,7 @@ RULES: dict[str, Callable[[str, Any], Any]] = {
     "language": _language,
     "question_language": _language,
     "engine": _engine,
-    "engine_options": _engine_options,
+    "engine_options": engine_options,
     "format": _kind(PromptFormat),
     "decoding": _kind(Decoding),
     "knobs": lambda name, given: dictionary(name, given, '{"num_hops": 2}'),
@@ -323,8 +318,6 @@ def notebook_parameters(namespace: Mapping[str, Any], names: Sequence[str]) -> d
     ParameterError
         If there is another name; papermill only warns of it.
     """
-    from rulerlib.models import options
-
     data = (str, int, float, bool, list, tuple, dict, type(None))
     values = {
         name: given
@@ -333,8 +326,6 @@ def notebook_parameters(namespace: Mapping[str, Any], names: Sequence[str]) -> d
     }
     for name, given in values.items():
         if name not in names:
-            if options.is_key(name):
-                raise ParameterError("the parameter name", name, f"left out, {options.INSTEAD}")
             renamed = name == "variants" and "tasks" in names
             raise ParameterError(
                 "the parameter name", name, "'tasks'" if renamed else nearest(name, names)

@@ -199,7 +199,7 @@ def say(
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     ["torch", "transformers.models.llama.modeling_llama", "rulerlib.models.transformers",
-     "rulerlib.predict", "rulerlib.models.openai", "httpx2", "pytest", "hypothesis", "pandas",
+     "rulerlib.predict", "rulerlib.models.openai", "openai", "pytest", "hypothesis", "pandas",
      "scipy.stats", "ipykernel.kernelapp"]
 )  # fmt: skip
 

@@ -32,11 +32,7 @@ Fault = str | Callable[["_Handler", dict[str, Any]], None] | None
 Plan = Callable[[str, int], Fault]
 """From a prompt and the number of its attempt, from 0, to a fault."""
 
-PASSING = (
-    "429", "429 date", "500", "502 html", "503", "drop", "drop half", "reset", "hang",
-    "malformed", "half json", "empty choices", "no choices", "null text", "error in 200",
-    "aborted",
-)  # fmt: skip
+PASSING = ("429", "429 date", "500", "502 html", "503", "drop", "drop half", "reset", "hang")
 
 # Of those that are a status, what is said with it.
 ERRORS = {

@@ -288,7 +288,7 @@ def test_a_run_that_is_shot_anywhere_ends_with_the_same_files(tmp_path, monkeypa
 @pytest.fixture
 def served(tmp_path):
     """Options of an engine whose model stands behind a server on loopback, and that server."""
-    pytest.importorskip("httpx2")
+    pytest.importorskip("openai")
     pytest.importorskip("tokenizers")
     folder = tmp_path / "tokenizer"
     folder.mkdir()

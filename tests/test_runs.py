@@ -353,7 +353,7 @@ def nvidia_tree(folder, count=3):
 
 @pytest.fixture
 def served(tmp_path, monkeypatch):
-    pytest.importorskip("httpx2")
+    pytest.importorskip("openai")
     from helpers_server import Server
 
     with Server(lambda *_: None).running() as server:

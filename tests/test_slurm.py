@@ -196,7 +196,7 @@ def test_nothing_is_lost(tmp_path, slurm, undisturbed, capsys):
 
 def test_a_server_is_a_job_of_its_own_for_all_lengths(tmp_path, slurm):
     """Started by the rule, waited for until it answers, and stopped at the end."""
-    pytest.importorskip("httpx2")
+    pytest.importorskip("openai")
     plan = served(tmp_path, server(tmp_path), wait=5, gpus=0)
     assert main(["plan", str(plan)]) == 0
     sweep = Sweep.load(tmp_path)

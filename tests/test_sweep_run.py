@@ -222,7 +222,7 @@ def served(folder, command, wait=0.5, gpus=8):
 
 
 def test_one_server_serves_all_lengths_and_is_stopped(tmp_path):
-    pytest.importorskip("httpx2")
+    pytest.importorskip("openai")
     plan = served(tmp_path, server(tmp_path))
     assert main(["plan", str(plan)]) == 0
     sweep = Sweep.load(tmp_path)
@@ -248,7 +248,7 @@ def test_one_server_serves_all_lengths_and_is_stopped(tmp_path):
 
 
 def test_a_server_that_does_not_come_is_one_sentence(tmp_path, capsys):
-    pytest.importorskip("httpx2")
+    pytest.importorskip("openai")
     plan = served(tmp_path, "false {port}", wait=0.001)
     main(["plan", str(plan)])
     assert main(["serve", str(plan), "big"]) == 2

@@ -20,8 +20,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from rulerlib import checkpoints, packages
-from rulerlib.errors import HALF, ParameterError, nearest, one_of, require
-from rulerlib.models.options import checked
+from rulerlib.errors import HALF, ParameterError, engine_options, nearest, one_of, require
 from rulerlib.prompts import Decoding
 from rulerlib.tokens import Tokenizer, Words
 
@@ -313,6 +312,7 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     MissingExtraError
         If the engine's package is not installed; some engines say so with the first request.
     """
+    engine_options("engine options", options)
     kind = engine_class(engine)
     parameters = inspect.signature(kind).parameters
     # An engine that hands further arguments on knows their names itself.
@@ -322,9 +322,6 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
         names.append("tokenizer")
     for option in options:
         require(open_ended or option in names, "engine option", option, nearest(option, names))
-    # A server's address and key may be given here, by a program: they are neither shown nor stored.
-    unseen = ("api_key", "base_url")
-    checked("engine options", {name: options[name] for name in options if name not in unseen})
     if packages.is_outside(engine):
         from rulerlib.models.outside import Outside
 

@@ -6,59 +6,48 @@
 >>> model                                                          # doctest: +SKIP
 Engine('owner/name', endpoint='completions')
 
-The address and the key come from ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``, or from
-parameters. Neither is written to disk, and the key stands in no setting, repr or error.
+The key comes from the environment variable ``OPENAI_API_KEY`` alone, and the address from
+``OPENAI_BASE_URL`` or a parameter. Neither is written to disk or shown in an error.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
-from rulerlib import checkpoints, tokens
+from rulerlib import checkpoints, packages, tokens
 from rulerlib.errors import (
+    LARGEST,
     ParameterError,
     RulerError,
     ServerError,
+    dictionary,
     flag,
+    is_number,
     nearest,
     one_of,
     require,
-    shortened,
     whole_number,
 )
 from rulerlib.escaping import one_line
 from rulerlib.models import Generation, Request, readable, tokenizer_name
 from rulerlib.models.cutting import begins_thinking, cut_text, find_stop, kept_tokens
-from rulerlib.models.openai_transport import (
-    PassingFault,
-    Session,
-    Transport,
-    checked_body,
-    counted,
-    first_choice,
-    inner,
-)
+from rulerlib.models.openai_replies import Reply, counted, inner, read_reply, same_model
 from rulerlib.prompts import TAGS, Decoding, find_answer, split_thinking
 
 ENDPOINTS = {"completions": "completions", "chat": "chat/completions"}
 
-# Finish reasons, whichever way a server spells them: "model_length", "MAX_TOKENS", "SAFETY", ...
-_LIMIT = re.compile("length|max|limit|window", re.IGNORECASE)
-_FILTER = re.compile("filter|safety|recitation|block|prohibited|spii|guardrail", re.IGNORECASE)
-_REFUSAL = re.compile("refus", re.IGNORECASE)
-_TOOLS = re.compile("tool|function", re.IGNORECASE)
-
 # Chat templates and tokenizers may differ by this many tokens without a further check.
 SLACK = 8
+
+RESUME = "Completed answers are saved; run again to resume."
 
 # Below this many tokens, a server that counts more than the local tokenizer is not checked further.
 SHORT = 1000
@@ -74,9 +63,6 @@ class Engine:
     base_url
         The server's address, such as ``http://localhost:8000/v1``; None: from the environment
         variable ``OPENAI_BASE_URL``.
-    api_key
-        The key; None: from ``OPENAI_API_KEY``; without one, none is sent. Not for notebooks,
-        which keep their parameters.
     endpoint
         ``"completions"``: the server continues the very text of the prompt, as vLLM's can.
         ``"chat"``: it takes messages, and puts its own template around them. There a prompt
@@ -89,9 +75,10 @@ class Engine:
     concurrency
         How many requests are with the server at a time.
     timeout
-        Seconds that one attempt may take, the server's own queue included.
+        Seconds without an answer after which an attempt has failed.
     retries
-        How often a request is sent again after a fault that may pass.
+        How often a request is sent again after a broken connection, a timeout, or the status 408,
+        409, 429 or 5xx, with growing pauses.
     body
         Further fields of every request, which go before those of the engine; one that is None is
         left out, such as ``temperature`` where a server refuses it.
@@ -105,7 +92,7 @@ class Engine:
     ParameterError
         If a setting cannot work.
     MissingExtraError
-        If `httpx2` is not installed.
+        If `openai` is not installed.
 
     Notes
     -----
@@ -133,7 +120,6 @@ class Engine:
         self,
         name: str,
         base_url: str | None = None,
-        api_key: str | None = None,
         endpoint: str = "completions",
         tokenizer: str | None = None,
         max_model_len: int | None = None,
@@ -146,14 +132,21 @@ class Engine:
     ) -> None:
         self.name = checkpoints.checked(name, "openai")
         self._tokenizer_name = tokenizer_name(name, tokenizer)
-        address = base_url or os.environ.get("OPENAI_BASE_URL")
-        key = api_key or os.environ.get("OPENAI_API_KEY") or ""
-        self._transport = Transport(address, key, concurrency, timeout, retries)
+        self._openai = packages.load("openai", "openai", "Asking a server")
+        self._url = _checked_url(base_url or os.environ.get("OPENAI_BASE_URL"))
+        self._key = os.environ.get("OPENAI_API_KEY") or "none"
+        readable_key = self._key.isascii() and self._key.isprintable() and " " not in self._key
+        require(readable_key, "OPENAI_API_KEY", "***", "one word of ASCII letters and marks")
         self._endpoint = one_of("endpoint", endpoint, ENDPOINTS)
         if max_model_len is not None:
             whole_number("max_model_len", max_model_len, 2)
         self._max_model_len = max_model_len
-        self._body = checked_body({} if body is None else body)
+        self._concurrency = whole_number("concurrency", concurrency, 1)
+        holds = is_number(timeout) and 0 < timeout <= LARGEST
+        require(holds, "timeout", timeout, "a number of seconds above 0")
+        self._timeout = timeout
+        self._retries = whole_number("retries", retries, 0)
+        self._body = _checked_body({} if body is None else body)
         named = isinstance(max_tokens_field, str)
         require(named, "max_tokens_field", max_tokens_field, "a name such as 'max_tokens'")
         self._max_tokens_field = max_tokens_field
@@ -178,27 +171,20 @@ class Engine:
         Raises
         ------
         ParameterError
-            If the server refuses the key, lists its models and this one is not among them, or
-            states no number of tokens.
+            If the server lists its models and this one is not among them.
         """
         if self._max_model_len is not None:
             return self._max_model_len
         limits = {row["id"]: row.get("max_model_len") for row in self._listed}
         # A server that states its limit has no other models than those it lists.
         if self.name not in limits and any(map(counted, limits.values())):
-            names = [one_line(name, 100) for name in limits]
-            names = names[:50] + ["..."] * (len(names) > 50)
-            raise ParameterError("model", self.name, nearest(self.name, names))
-        stated = limits.get(self.name)
-        length = counted(stated)
-        allowed_values = "a number of tokens where the server lists it, or given as an option"
-        require(stated is None or (length or 0) > 1, "max_model_len", stated, allowed_values)
-        return length
+            raise ParameterError("model", self.name, nearest(self.name, [*limits][:50]))
+        return counted(limits.get(self.name)) or None
 
     @cached_property
     def _listed(self) -> list[dict[str, Any]]:
         """The rows with a name in the server's list of models; empty where there is none."""
-        answer = self._transport.get("models")
+        answer = self._get("/models")
         rows = answer.get("data") if isinstance(answer, dict) else None
         rows = rows if isinstance(rows, list) else []
         return [row for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)]
@@ -209,16 +195,11 @@ class Engine:
 
         llama.cpp states them at ``/props``. vLLM takes those of ``generation_config.json``, which
         can be read where the model is a folder that is here as well.
-
-        Raises
-        ------
-        ParameterError
-            If the server refuses the key.
         """
         row = next((row for row in self._listed if row["id"] == self.name), {})
         owner, root = str(row.get("owned_by")).lower(), str(row.get("root") or row.get("id"))
         if owner == "llamacpp":
-            props = self._transport.get("props", beside=True)
+            props = self._get(f"{self._url.removesuffix('/v1')}/props")
             settings = inner(props, "default_generation_settings")
             values = checkpoints.of_decoding(inner(settings, "params") or settings)
             return {"source": "/props", **values} if values else "unknown"
@@ -250,36 +231,96 @@ class Engine:
         """Return None: the server decides what it reads together."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        waiting = enumerate(requests)
+        from_thread = packages.load("anyio.from_thread", "openai", "Asking a server")
+        waiting, failure = enumerate(requests), None
         flying: dict[Future[Reply], tuple[int, Request, dict[str, Any], int, int]] = {}
-        landed: queue.SimpleQueue[Future[Reply]] = queue.SimpleQueue()
-        path, failure = ENDPOINTS[self._endpoint], None
-        with Session(self._transport) as session:
+        # The event loop has a thread of its own: in Jupyter, one runs in this thread already.
+        with (
+            from_thread.start_blocking_portal() as portal,
+            portal.wrap_async_context_manager(self._client()) as client,
+        ):
+
+            def post(body: dict[str, Any]) -> Future[Reply]:
+                future: Future[Reply] = portal.start_task_soon(self._post, client, body)
+                return future
+
             while True:
-                while failure is None and len(flying) < self._transport.concurrency:
+                while failure is None and len(flying) < self._concurrency:
                     ahead = next(waiting, None)
                     if ahead is None:
                         break
                     position, request = ahead
                     body, count, kept = self._ready(request)
-                    future = session.start(session.ask(path, body, read_reply))
-                    flying[future] = position, request, body, count, kept
-                    future.add_done_callback(landed.put)
+                    flying[post(body)] = position, request, body, count, kept
                 if not flying:
                     break
-                future = landed.get()
-                position, request, body, count, kept = flying.pop(future)
-                try:
-                    reply = future.result()
-                    self._check_prompt(session, body, count, reply.prompt_tokens)
-                    generation = self._generation(reply, request, count, kept)
-                except Exception as error:
-                    # What is on its way was paid for, so it is waited for; nothing new is sent.
-                    failure, session.closed = failure or error, True
-                else:
-                    yield position, generation
+                for future in wait(flying, return_when=FIRST_COMPLETED).done:
+                    position, request, body, count, kept = flying.pop(future)
+                    try:
+                        reply = future.result()
+                        self._check_prompt(post, body, count, reply.prompt_tokens)
+                        generation = self._generation(reply, request, count, kept)
+                    except Exception as error:
+                        # Requests in flight are paid for: wait for their answers, send no new ones.
+                        failure = failure or error
+                    else:
+                        yield position, generation
         if failure is not None:
             raise failure
+
+    def _client(self) -> Any:
+        return self._openai.AsyncOpenAI(
+            api_key=self._key,
+            base_url=self._url,
+            max_retries=self._retries,
+            timeout=self._openai.Timeout(self._timeout, connect=min(30.0, self._timeout)),
+        )
+
+    async def _post(self, client: Any, body: Mapping[str, Any]) -> Reply:
+        """Return the reply to one request.
+
+        Raises
+        ------
+        ParameterError, ServerError
+            If the server refuses the key, refuses the request, or fails more often than the retries
+            allow.
+        """
+        try:
+            reply = await client.post(f"/{ENDPOINTS[self._endpoint]}", cast_to=object, body=body)
+        except self._openai.OpenAIError as error:
+            raise self._explained(error) from error
+        except ValueError as error:
+            raise ServerError(f"The server's answer is not JSON. {RESUME}") from error
+        return read_reply(reply)
+
+    def _get(self, path: str) -> Any:
+        """Return the JSON at a path or address, or None if there is none or no server."""
+        given = {"api_key": self._key, "base_url": self._url, "max_retries": 0, "timeout": 10.0}
+        with (
+            contextlib.suppress(self._openai.OpenAIError, ValueError),
+            self._openai.OpenAI(**given) as client,
+        ):
+            return client.get(path, cast_to=object)
+        return None
+
+    def _explained(self, error: Any) -> RulerError:
+        """Return an error of the client as one sentence, without key and address."""
+        status, body = getattr(error, "status_code", None), getattr(error, "body", None)
+        cause = str(error.__cause__ or "") or str(error)
+        about = body if isinstance(body, dict) else {"message": body or cause}
+        message = str(about.get("message") or about.get("detail") or body)[:2000]
+        for secret in (self._key, self._url):
+            message = message.replace(secret, "***")
+        quoted = f"{f'status {status}: ' if status else ''}{one_line(message, 200).rstrip('.')}"
+        if status in (401, 403):
+            return ParameterError("OPENAI_API_KEY", "***", f"a key that it accepts ({quoted})")
+        if status is not None and status < 500 and status != 429:
+            hint = "; check the model, the endpoint, and that base_url ends with /v1"
+            hint = hint if status in (404, 405) else ""
+            return ServerError(f"The server refuses the request ({quoted}){hint}.")
+        place = "" if status else " at base_url"
+        attempts = f"{self._retries + 1} attempts" if self._retries else "1 attempt"
+        return ServerError(f"No answer from the server{place} in {attempts} ({quoted}). {RESUME}")
 
     def _ready(self, request: Request) -> tuple[dict[str, Any], int, int]:
         """Return a request's body, the tokens of its prompt, and how many were kept of a cut one.
@@ -289,7 +330,10 @@ class Engine:
         special = self.tokenizer.special if request.special else 0
         count = self.tokenizer.count(request.prompt) + special
         kept = kept_tokens(request, count, self.limit, self.name)
-        prompt, messages = request.prompt, [dict(turn) for turn in request.messages or ()]
+        prompt = readable(request.prompt)
+        messages = [
+            {**turn, "content": readable(turn["content"])} for turn in request.messages or ()
+        ]
         if self._endpoint == "chat" and not messages:
             messages = [{"role": "user", "content": prompt}]
         if kept >= 0:
@@ -325,7 +369,7 @@ class Engine:
         text, thought, flags = reply.text, reply.thinking, [*reply.flags]
         chat, tags = self._endpoint == "chat", request.tags
         written, read = reply.completion_tokens, reply.prompt_tokens or count
-        if not _same_model(self.name, reply.model):
+        if not same_model(self.name, reply.model):
             flags.append(f"model={reply.model}")
         if written is not None and written > request.max_new_tokens:
             flags.append("too_many_tokens")
@@ -361,7 +405,11 @@ class Engine:
         )
 
     def _check_prompt(
-        self, session: Session, body: dict[str, Any], count: int, read: int | None
+        self,
+        post: Callable[[dict[str, Any]], Future[Reply]],
+        body: dict[str, Any],
+        count: int,
+        read: int | None,
     ) -> None:
         """Raise a `ServerError` if the server truncated a prompt; see the notes of `Engine`.
 
@@ -385,7 +433,7 @@ class Engine:
         near = count <= 1.05 * whole_count and read <= 1.05 * whole_read
         short = difference >= -SLACK and count < SHORT
         if not (short or near or abs(difference) <= SLACK) and (
-            session.closed or self._is_saturated(session, body, count, read)
+            self._is_saturated(post, body, count, read)
         ):
             raise _truncated(read, count)
         if not short:
@@ -399,7 +447,13 @@ class Engine:
                 " latter. The option 'tokenizer' names the model's own.",
             )
 
-    def _is_saturated(self, session: Session, body: dict[str, Any], count: int, read: int) -> bool:
+    def _is_saturated(
+        self,
+        post: Callable[[dict[str, Any]], Future[Reply]],
+        body: dict[str, Any],
+        count: int,
+        read: int,
+    ) -> bool:
         """Return whether a shorter prompt does not make the server's count smaller.
 
         A third of the removed tokens is enough, because the server's tokenizer may be another one.
@@ -417,8 +471,7 @@ class Engine:
             body["prompt"] = short
         else:
             longest["content"] = short
-        asking = session.ask(ENDPOINTS[self._endpoint], body, read_reply)
-        less = session.start(asking).result().prompt_tokens or 0
+        less = post(body).result().prompt_tokens or 0
         return 3 * (read - less) < size - self.tokenizer.count(short)
 
     def _warn(self, kind: str, text: str) -> None:
@@ -426,108 +479,6 @@ class Engine:
         if kind not in self._warned:
             self._warned.add(kind)
             warnings.warn(text, stacklevel=4)
-
-
-class Reply(NamedTuple):
-    """The parts of a server's reply that the engine uses; None if they are missing.
-
-    Attributes
-    ----------
-    flags
-        See `rulerlib.models.FLAGS`.
-    """
-
-    text: str
-    thinking: str
-    reason: str | None
-    model: str | None
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cached_tokens: int | None
-    flags: tuple[str, ...]
-
-    def finished(self, limit: int) -> bool:
-        """Return whether the model ended the answer itself, below the limit of new tokens."""
-        if self.reason is None:
-            return (self.completion_tokens or 0) < limit
-        return not _LIMIT.search(self.reason)
-
-
-def read_reply(reply: Mapping[str, Any]) -> Reply:
-    """Return the parts of a reply from either endpoint.
-
-    Raises
-    ------
-    PassingFault
-        If the reply has no text, which may be different on the next attempt.
-    ServerError
-        If its text has a type that cannot be read.
-    """
-    first = first_choice(reply)
-    # Completions have a text, chats a message.
-    message = inner(first, "message")
-    content = first.get("text") if not message else message.get("content")
-    thought = message.get("reasoning_content") or message.get("reasoning") or ""
-    refusal = message.get("refusal") or ""
-    if content is None and not message:
-        raise PassingFault("an answer without text")
-    text, more = join_blocks("" if content is None else content)
-    thought = join_blocks(thought)[0] + more
-    reason, model = first.get("finish_reason"), reply.get("model")
-    reason = reason if isinstance(reason, str) else None
-    flags = []
-    if reason and _FILTER.search(reason):
-        flags.append("content_filter")
-    if refusal or (reason and _REFUSAL.search(reason)):
-        flags.append("refusal")
-        text = text or join_blocks(refusal)[0]
-    if message.get("tool_calls") or message.get("function_call") or _TOOLS.search(reason or ""):
-        flags.append("tool_calls")
-    if thought.strip() and not text.strip() and not flags and not _LIMIT.search(reason or "max"):
-        flags.append("no_answer")
-    usage = inner(reply, "usage")
-    cached = inner(usage, "prompt_tokens_details").get("cached_tokens")
-    return Reply(
-        text,
-        thought,
-        reason,
-        one_line(model, 100) if isinstance(model, str) and model else None,
-        counted(usage.get("prompt_tokens")),
-        counted(usage.get("completion_tokens")),
-        counted(cached),
-        tuple(flags),
-    )
-
-
-def join_blocks(content: Any) -> tuple[str, str]:
-    """Return the text and the thinking of a message's content: a string or a list of blocks.
-
-    >>> join_blocks([{"type": "thinking", "thinking": "7?"}, {"type": "text", "text": "8"}])
-    ('8', '7?')
-
-    Raises
-    ------
-    ServerError
-        If there is content of another type.
-    """
-    if isinstance(content, str):
-        return content, ""
-    text = thought = ""
-    for block in content if isinstance(content, list) else [{"type": type(content).__name__}]:
-        block = {"type": "text", "text": block} if isinstance(block, str) else block
-        kind = block.get("type") if isinstance(block, dict) else type(block).__name__
-        if kind in ("text", "output_text") and isinstance(block.get("text"), str):
-            text += block["text"]
-        elif kind == "refusal" and isinstance(block.get("refusal"), str):
-            text += block["refusal"]
-        elif kind in ("thinking", "reasoning"):
-            inside = block.get(kind) or block.get("text") or ""
-            thought += join_blocks(inside)[0]
-        elif kind != "redacted_thinking":
-            raise ServerError(
-                f"The server sent content of type {shortened(kind)}, but only text can be scored."
-            )
-    return text, thought
 
 
 def is_truncated(read: int, count: int, special: int | None = None) -> bool:
@@ -552,22 +503,29 @@ def _truncated(read: int, count: int) -> ServerError:
     return ServerError(f"The server read {part} tokens; raise its context window, e.g. num_ctx.")
 
 
-def _same_model(asked: str, replied: str | None) -> bool:
-    """Return whether a reply names the model that was asked for, or a dated version of it.
-
-    >>> _same_model("gpt-4o", "gpt-4o-2024-08-06"), _same_model("gpt-4o", "gpt-4o-mini")
-    (True, False)
-    """
-    if replied is None:
-        return True
-    names = [name.rstrip("/").rsplit("/", 1)[-1].casefold() for name in (asked, replied)]
-    version = r"([-:@](latest|v?\d[\d.-]*))?"
-    return re.fullmatch(re.escape(names[0]) + version, names[1]) is not None
-
-
 def _fields(decoding: Decoding, repeat: int) -> dict[str, Any]:
     """Return what a request says about decoding; further answers have the seeds that follow."""
     if decoding.greedy:
         return {"temperature": 0}
     seed = {} if decoding.seed is None else {"seed": decoding.seed + repeat}
     return {"temperature": decoding.temperature, "top_p": decoding.top_p, **seed}
+
+
+def _checked_url(url: Any) -> str:
+    """Return a server's address without a slash at its end."""
+    allowed_values = (
+        "an address such as http://localhost:8000/v1, without a user name or password in it,"
+        " given as base_url or in OPENAI_BASE_URL"
+    )
+    require(isinstance(url, str) and url, "base_url", url, allowed_values)
+    holds = re.fullmatch(r"https?://[\w.:\[\]-]+(/[^?#@\s]*)?", url)
+    # Not the address itself, which may hold a key.
+    require(holds, "base_url", "***", allowed_values)
+    return str(url).rstrip("/")
+
+
+def _checked_body(body: Any) -> dict[str, Any]:
+    """Return the fields that a user adds to every request."""
+    fields = dictionary("body", body, '{"temperature": None}')
+    require(not fields.get("stream"), "body", body, "without 'stream': answers are read whole")
+    return fields

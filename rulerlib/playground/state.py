@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from rulerlib import models, predict
+from rulerlib import errors, models, predict
 from rulerlib.errors import ParameterError, one_of, require
 from rulerlib.fields import check, notebook_parameters
-from rulerlib.models import options
 from rulerlib.parameters import halves
 from rulerlib.playground.prompt import TASK, Answer, MarkedPrompt, Samples
 from rulerlib.playground.setting import ROWS, TEXTS, Setting
@@ -77,7 +76,7 @@ class Playground:
     ) -> None:
         check(length=length, num_lengths=num_lengths, seed=seed)
         if isinstance(model, str):
-            given = options.checked("engine_options", engine_options or {})
+            given = errors.engine_options("engine_options", engine_options or {})
             model = models.load(model, engine, **given)
         self.model, self.seed, self.format = model, seed, format or PromptFormat()
         self._check_limit(length)

@@ -25,7 +25,6 @@ from rulerlib.errors import (
     whole_number,
 )
 from rulerlib.fields import check
-from rulerlib.models import options
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{,38}[a-z0-9])?")
 
@@ -91,7 +90,6 @@ class Server:
 
     def __post_init__(self) -> None:
         given = [value for value in (self.url, self.command) if value is not None]
-        options.checked("server", {"url": self.url, "command": self.command})
         require(len(given) == 1, "server", given, "either url or command")
         require(is_text(given[0]), "server", given[0], "an address or a command")
         holds = self.command is None or "{port}" in self.command

@@ -22,13 +22,13 @@ help:
 	@sed -n 's/^# //p' Makefile | head -n 3
 	@echo "make book   the site, in _build/html; runs every notebook once"
 	@echo "make results   the book's own results, from nothing; takes long, and resumes; MODEL=smollm2"
-	@echo "make sweep PLAN=... PROFILE=local   all that a plan asks; or PROFILE=slurm"
+	@echo "make sweep PLAN=... PROFILE=local   all runs of a plan; or PROFILE=slurm"
 	@echo "make test-long   what tries at random, for as long as that takes"
 	@echo "make test-seeds   what Hypothesis draws, with 20 other seeds"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
 	@echo "make test-wheel   what pip installs, in an empty environment: every command"
 	@echo "make test-vllm   the same texts from vLLM's CPU build, in an environment of its own"
-	@echo "make test-sweep   a sweep through Snakemake, killed; make test-slurm   the same on a SLURM"
+	@echo "make test-sweep   a sweep with Snakemake, killed and resumed; make test-slurm   on a SLURM"
 	@echo "make benchmark   samples per second and memory of the datasets"
 
 $(BIN)/python:
@@ -57,22 +57,18 @@ niah: .venv/run.stamp
 	python -m book.page $(EXECUTED).ipynb
 	@echo "The executed notebook: $(EXECUTED).ipynb; for a browser: $(EXECUTED).html"
 
-# Snakemake pins packages of its own, so it gets an environment of its own; its jobs run in .venv.
+# Snakemake pins packages of its own, so it gets an environment of its own; its runs use .venv.
 PLAN ?= params/sweeps/small.yaml
 PROFILE ?= local
-SNAKEMAKE ?= .venv-sweep/bin/snakemake
-.venv-sweep/stamp: pyproject.toml workflow/constraints.txt | $(BIN)/python
+.venv-sweep/stamp: workflow/requirements.txt | $(BIN)/python
 	$(BIN)/python -m venv .venv-sweep
-	.venv-sweep/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c workflow/constraints.txt -e '.[sweep]'
+	.venv-sweep/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r $<
 	touch $@
 
-HAND = SNAKEMAKE=$(SNAKEMAKE) workflow/snakemake.sh "$$folder" $(PROFILE)
 sweep: .venv/run.stamp .venv-sweep/stamp
-# What failed and what is missing is said at the end, by the command that collects the rest.
-	@python -m rulerlib sweep plan $(PLAN)
-	@folder=$$(python -m rulerlib sweep folder $(PLAN)); \
-	python -m rulerlib sweep status --follow $(PLAN) & $(HAND) || true
-	@python -m rulerlib sweep collect $(PLAN)
+	@folder=$$(python workflow/expand.py $(PLAN)) && .venv-sweep/bin/snakemake \
+	  --snakefile workflow/Snakefile --profile workflow/profiles/$(PROFILE) --directory "$$folder" && \
+	echo "The scores: $$folder/scores.csv"
 
 # Every number of the page of results, or of a real model: make results MODEL=smollm2. What was asked
 # stays in runs/results, and is not asked again.
@@ -122,22 +118,21 @@ test-vllm:
 	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -s -p no:cacheprovider $(VLLM_TESTS) tests/test_vllm_engine.py
 
 test-sweep: .venv/test.stamp .venv-sweep/stamp
-	pytest -p no:cacheprovider tests/test_sweep_workflow.py
+	pytest -p no:cacheprovider tests/test_sweep.py
 
-# Debian's SLURM, installed and started on this machine alone; CELLS=200 takes some minutes.
-CELLS ?= 200
+# Installs Debian's SLURM and starts it on this machine; needs root.
 test-slurm: .venv/test.stamp .venv-sweep/stamp
-	RULERLIB_SLURM=$(CELLS) pytest -s -p no:cacheprovider tests/test_slurm.py
+	RULERLIB_SLURM=1 pytest -s -p no:cacheprovider tests/test_slurm.py
 
 lint: .venv/test.stamp
 	ruff check .
-	ruff format --check rulerlib tests benchmarks notebooks book
+	ruff format --check rulerlib tests benchmarks notebooks book workflow
 	mypy
 	nbstripout --verify --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb book/*.ipynb
 
 format: .venv/test.stamp
 	ruff check --fix .
-	ruff format rulerlib tests benchmarks notebooks book
+	ruff format rulerlib tests benchmarks notebooks book workflow
 	nbstripout --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb book/*.ipynb
 
 benchmark: .venv/test.stamp

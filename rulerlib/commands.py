@@ -1,7 +1,7 @@
 """One command for all of rulerlib, ``rulerlib COMMAND ...``, and what its parts have in common.
 
 Each part is a thin skin over a module of the library, and says with ``--help`` what it takes. All
-end alike: a mistake is one sentence, and ``rulerlib sweep status PLAN | head -1``, which closes its
+end alike: a mistake is one sentence, and ``rulerlib --help | head -1``, which closes its
 end of the pipe after one line, ends in silence, as commands do that come with a system:
 
 >>> command()(lambda arguments: 2)()
@@ -50,7 +50,6 @@ COMMANDS = {
     "export": Command("write questions for another harness", "rulerlib.export.__main__"),
     "explore": Command("write a site that shows every answer", "rulerlib.explore.__main__"),
     "memory": Command("ask a model with memories", "rulerlib.memory.bench"),
-    "sweep": Command("plan, run and collect many runs", "rulerlib.sweep.__main__"),
 }
 """All commands by name."""
 

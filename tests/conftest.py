@@ -248,17 +248,6 @@ def five(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def instant(monkeypatch):
-    """Plans may name an engine that answers at once."""
-    import helpers_sweep
-
-    from rulerlib import models
-
-    monkeypatch.setattr(models, "ENGINES", models.ENGINES)
-    helpers_sweep.install()
-
-
-@pytest.fixture
 def student(tmp_path, monkeypatch):
     """A reader of what stands in its prompt takes the place of every model."""
     from helpers_memory import Student

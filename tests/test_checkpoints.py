@@ -15,7 +15,6 @@ from rulerlib.memory.suites import Recipe
 from rulerlib.memory.work import Work
 from rulerlib.parameters import Parameters
 from rulerlib.store.cell import Cell
-from rulerlib.sweep.models import PlannedModel
 
 
 def scaled(length, **scaling):
@@ -164,29 +163,28 @@ NAMES = [
 @pytest.mark.parametrize("engine", models.ENGINES)
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: f"{name!r:.20}")
 def test_any_name_of_a_model_is_one_sentence_or_the_name_of_a_folder(engine, name, tmp_path):
-    """Of a run, of a memory's work, of a sweep, and of the engine itself."""
+    """Of a run, of a memory's work, and of the engine itself."""
     options = {"base_url": "http://localhost:1/v1", "tokenizer": "words"}
     given = {"engine": engine, "engine_options": options if engine == "openai" else {}}
     made = []
     for make in (
         lambda: Parameters("niah_single_2", model=name, **given),
         lambda: Work(Recipe("episodic", 2), presets.load("oracle"), model=name, **given),
-        lambda: PlannedModel.from_settings("m", {"model": name, **given}),
         lambda: models.load(name, engine, **given["engine_options"]),
     ):
         try:
             made.append(make())
         except ParameterError as error:
             text = str(error)
-            assert re.match(r"(models\.m(\.model)?|model) is ", text)
+            assert re.match("model is ", text)
             assert text.isprintable()
             assert len(text) < 400
     if engine not in ("openai", "reference"):
         assert made == []
     elif made:
-        run, job, entry, model = made
+        run, job, model = made
         for short in (run.name, job.cell.model, checkpoints.short_name(model.name)):
             folder = Cell(short, "qa_1", "da", 512).folder(tmp_path)
             folder.mkdir(parents=True, exist_ok=True)
             assert folder.parents[2] == tmp_path
-        assert {type(run), type(job), entry.model} == {Parameters, Work, name}
+        assert {type(run), type(job)} == {Parameters, Work}

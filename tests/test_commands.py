@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -17,27 +16,6 @@ import rulerlib
 from rulerlib import commands, fields
 from rulerlib.commands import main
 from rulerlib.errors import DataError
-
-
-def unread(stream: str, unbuffered: str, *words: str) -> tuple[int, str]:
-    """Return the exit code of a command whose stream nobody reads, and what it says on others."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: writer}
-    how = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
-    done = subprocess.run([sys.executable, *words], text=True, timeout=60, env=how, **streams)
-    os.close(writer)
-    return done.returncode, (done.stdout or "") + (done.stderr or "")
-
-
-@pytest.mark.parametrize(("stream", "words"), [
-    ("stdout", ("1", "-m", "rulerlib.sweep", "folder", "params/sweeps/small.yaml")),
-    ("stdout", ("", "-m", "rulerlib", "sweep", "folder", "params/sweeps/small.yaml")),
-    ("stdout", ("", "-m", "rulerlib.sweep", "--help")),
-    ("stderr", ("", "-m", "rulerlib.sweep", "folder", "nowhere.yaml")),
-])  # fmt: skip
-def test_a_command_that_nobody_reads_ends_in_silence(stream, words):
-    assert unread(stream, *words) == (commands.CLOSED, "")
 
 
 @pytest.mark.parametrize("command", commands.COMMANDS)

@@ -31,7 +31,7 @@ OF_FAMILIES = [
     ROOT / "notebooks" / f"{name}.ipynb"
     for name in ("niah", "variable_tracking", "common_words", "frequent_words", "qa")
 ]
-# Plans of sweeps are for a command of their own: test_sweep_plan.py reads them.
+# Plans of sweeps are read by workflow/expand.py, see test_sweep.py.
 SWEEPS = ROOT / "params" / "sweeps"
 FILES = sorted(path for path in (ROOT / "params").rglob("*.yaml") if SWEEPS not in path.parents)
 KINDS = {

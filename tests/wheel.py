@@ -54,16 +54,6 @@ figure.savefig("curves.png")
 print(figure.alt)
 """
 
-PLAN = """
-output: sweep
-models: {lille: {model: lille}}
-languages: [en]
-lengths: [1024]
-tasks: niah_single_2
-num_samples: 2
-seeds: [42]
-"""
-
 # What each command of the library is tried with, in this order, besides --help; and what it leaves.
 USES = [
     ("rulerlib", "make vt questions --length 1024 --samples 2", "questions/da/1024/data/vt"),
@@ -78,10 +68,6 @@ USES = [
      " --max-samples 1 --margin 99", "runs/compare/compare.html"),
     ("rulerlib.export", "vt harness --to lm-eval --length 1024 --samples 2",
      "harness/rulerlib.yaml"),
-    ("rulerlib.sweep", "plan plan.yaml", None),
-    ("rulerlib.sweep", "run plan.yaml", None),
-    ("rulerlib.sweep", "status plan.yaml", None),
-    ("rulerlib.sweep", "collect plan.yaml", None),
 ]  # fmt: skip
 
 
@@ -141,7 +127,6 @@ def main() -> None:
         place.mkdir()
         print(run([python, "-c", IMPORTS], place), end="")
         print(run([python, "-c", RUN], place), end="")
-        (place / "plan.yaml").write_text(PLAN, "utf-8")
         for module in sorted(commands):
             helped = run([python, "-m", module, "--help"], place)
             assert helped.startswith(("usage: python -m ", "usage: rulerlib ")), helped

@@ -1,35 +1,28 @@
 """One command for all of rulerlib, ``rulerlib COMMAND ...``, and what its parts have in common.
 
-Each part is a thin skin over a module of the library, and says with ``--help`` what it takes. All
-end alike: a mistake is one sentence, and ``rulerlib --help | head -1``, which closes its
-end of the pipe after one line, ends in silence, as commands do that come with a system:
-
->>> command()(lambda arguments: 2)()
-2
+Each part is a thin skin over a module of the library, and says with ``--help`` what it takes. A
+mistake of the user is one line on standard error.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import importlib
 import json
-import os
 import re
-import select
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 import rulerlib
 from rulerlib import packages
 from rulerlib.errors import MissingExtraError, RulerError, one_of, require
 
-CLOSED = 128 + 13
-"""The exit code that a shell gives a command that a closed pipe has ended (SIGPIPE is 13)."""
+WRONG = 2
+"""The exit code of a command that ends with an error of rulerlib."""
 
 STOPPED = 128 + 2
 """The exit code of a command that was stopped by Ctrl-C (SIGINT is 2)."""
@@ -58,63 +51,21 @@ Main = Callable[..., int]
 """Does what a command line asks for, by default this process's, and returns the exit code."""
 
 
-def command(wrong: int = 2) -> Callable[[Main], Main]:
-    """Return a decorator for a ``main``, which then ends as every command does.
+def command(main: Main) -> Main:
+    """Decorate a ``main``, so that an error of rulerlib is one line and Ctrl-C has no traceback."""
 
-    What is wrong is told in one sentence. Where nobody reads on, the exit code is `CLOSED`.
+    @functools.wraps(main)
+    def ended(arguments: Sequence[str] | None = None) -> int:
+        try:
+            return main(arguments)
+        except RulerError as error:
+            print(error, file=sys.stderr)
+            return WRONG
+        except KeyboardInterrupt:
+            print("\nStopped; what was answered is kept.", file=sys.stderr)
+            return STOPPED
 
-    Parameters
-    ----------
-    wrong
-        The exit code of a `RulerError`.
-    """
-
-    def decorated(main: Main) -> Main:
-        @functools.wraps(main)
-        def ended(arguments: Sequence[str] | None = None) -> int:
-            try:
-                return _told(main, arguments, wrong)
-            except BrokenPipeError:
-                closed = [stream for stream in (sys.stdout, sys.stderr) if _is_closed(stream)]
-                if not closed:
-                    # Another pipe broke, such as that to a server.
-                    raise
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                for stream in closed:
-                    # What Python still holds is written there when it ends.
-                    os.dup2(nowhere, stream.fileno())
-                return CLOSED
-
-        return ended
-
-    return decorated
-
-
-def _told(main: Main, arguments: Sequence[str] | None, wrong: int) -> int:
-    """Return the exit code of a command, and say what is wrong in a sentence."""
-    try:
-        return main(arguments)
-    except RulerError as error:
-        print(error, file=sys.stderr)
-        return wrong
-    except KeyboardInterrupt:
-        print("\nStopped; what was answered is kept.", file=sys.stderr)
-        return STOPPED
-    finally:
-        # Now, and not when Python ends, where nobody could catch the error.
-        sys.stdout.flush()
-
-
-def _is_closed(stream: TextIO) -> bool:
-    """Return whether a stream is a pipe that nobody reads; true where a system cannot say."""
-    if not hasattr(select, "poll"):
-        return True
-    # Not by writing to it: what was written before may be gone, or may still be held.
-    poll = select.poll()
-    with contextlib.suppress(OSError):
-        # A notebook's stream is no file, and no pipe.
-        poll.register(stream.fileno(), 0)
-    return any(happened & (select.POLLERR | select.POLLHUP) for _, happened in poll.poll(0))
+    return ended
 
 
 def parser(module: str, usage: str, about: str, example: str) -> argparse.ArgumentParser:
@@ -138,7 +89,7 @@ def parser(module: str, usage: str, about: str, example: str) -> argparse.Argume
     )
 
 
-@command()
+@command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what a command line asks for, and return the exit code."""
     given = [*(sys.argv[1:] if arguments is None else arguments)]

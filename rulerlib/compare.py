@@ -24,7 +24,14 @@ import pandas as pd
 
 from rulerlib import analysis, checkpoints, commands, files, labels, tokens
 from rulerlib.comparison import Comparison, parted, write
-from rulerlib.errors import DataError, ParameterError, ServerError, require, whole_number
+from rulerlib.errors import (
+    DataError,
+    ParameterError,
+    RulerError,
+    ServerError,
+    require,
+    whole_number,
+)
 from rulerlib.fields import numbers, settings, settings_file
 from rulerlib.gate import AS_GOOD, UNDECIDED, WORSE, Gate
 from rulerlib.prefix_cache import ALONE, WAYS, CacheProbe
@@ -318,9 +325,17 @@ def options(parser: ArgumentParser, tasks: str, output: str) -> None:
     parser.add_argument("--output", default=output, help="a folder")
 
 
-@commands.command(wrong=STOPPED)
+@commands.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare two models, write what came of it, and return the exit code of the verdict."""
+    try:
+        return _compare(arguments)
+    except RulerError as error:
+        print(error, file=sys.stderr)
+        return STOPPED
+
+
+def _compare(arguments: Sequence[str] | None) -> int:
     parser = commands.parser(
         "rulerlib.compare",
         "A B [options]",

@@ -161,7 +161,7 @@ def _stored(
     return lambda task, length, first, count: means[task, length][first : first + count], sizes
 
 
-@commands.command()
+@commands.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Search for a model's effective length, write what came of it, and return the exit code."""
     parser = commands.parser(

@@ -141,7 +141,7 @@ def stated(given: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@commands.command()
+@commands.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write questions, print their files, and return the exit code."""
     reader = commands.parser(

@@ -9,7 +9,7 @@ from rulerlib import commands
 from rulerlib.explore import write
 
 
-@commands.command()
+@commands.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the explorer of some runs into a folder, and return the exit code."""
     parser = commands.parser(

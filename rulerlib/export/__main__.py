@@ -9,7 +9,7 @@ from rulerlib import commands, making
 from rulerlib.export import formats
 
 
-@commands.command()
+@commands.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write questions for a harness, print the command that runs them, and return the exit code."""
     reader = commands.parser(

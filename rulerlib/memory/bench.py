@@ -210,7 +210,7 @@ def table(works: Sequence[Work]) -> str:
     return "\n".join([*lines, f"{total}, {sum(facts):,} facts"])
 
 
-@commands.command()
+@commands.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what a command line asks for, and return the exit code.
 

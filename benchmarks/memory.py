@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 
 from rulerlib import languages
 from rulerlib.errors import RulerError, whole_number
+from rulerlib.memory.episodes import Episode
 from rulerlib.memory.measuring import KS, recall_at, reciprocal_rank
 from rulerlib.memory.presets import opened
 from rulerlib.memory.search import words_of
 from rulerlib.memory.suites import SUITES, Recipe
 from rulerlib.memory.system import System, Text
-from rulerlib.tasks.episodes import Episode
 
 SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "rag": ("rag", {}),

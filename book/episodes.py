@@ -10,8 +10,8 @@ from sphinx.application import Sphinx
 
 from book.extension import Generated, fenced, in_language
 from rulerlib import languages
+from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.suites import Recipe
-from rulerlib.tasks.episodes import Episode, Probe
 
 # Facts that are shown of an episode, beside those that the answer needs.
 SHOWN = 5

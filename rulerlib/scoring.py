@@ -211,13 +211,5 @@ READING = Scoring(
 )
 """Short answers to questions about a passage, as DROP judges them, and as others do beside it."""
 
-MEMORY = Scoring(
-    ("em_norm", "em_raw", "f1_words", "part_match"),
-    primary="em_norm",
-    ruler="part_match",
-    any_one=True,
-)
-"""The shortest answer to a question about what was taught, and nothing beside it."""
-
 DROP = replace(READING, extract=answer_line)
 """The same of answers that end in a line ``Answer: ...``."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from rulerlib.runs import Run
     from rulerlib.store.cell import Cell
-    from rulerlib.tasks.episodes import Episode, Probe
 
 _LOOKS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 BOX, _ITEM, _LIST, _SWATCH = (_LOOKS["style"][name] for name in ("box", "item", "list", "swatch"))
@@ -45,9 +44,6 @@ COLOURS: dict[str, str] = _LOOKS["colours"]
 _ASKED = ("needle", "hop", "document")
 
 WANTED, SILENT = "Wanted:", "It said nothing."
-
-# So many facts of an episode are shown beside those that are needed.
-_FIRST_FACTS = 12
 
 
 def run(run: Run) -> Html:
@@ -239,11 +235,11 @@ def answers(table: pd.DataFrame) -> Html:
         more = (str(row[name]) for name in ("error", "model", "language") if name in row)
         wanted = _wanted(row["outputs"], row["task"])
         code = row.get("language") or table.attrs.get("language", "")
-        boxes.append(_box(": ".join([*more, about]), row["pred"], wanted, code))
-    return _together(boxes)
+        boxes.append(answer_box(": ".join([*more, about]), row["pred"], wanted, code))
+    return stacked(boxes)
 
 
-def _box(
+def answer_box(
     about: str, pred: str, wanted: str, language: str, prompt: str = "", edge: str = "#8884"
 ) -> Html:
     """Return a box with what was wanted and what a model said, below the prompt if there is one."""
@@ -257,7 +253,7 @@ def _box(
     )
 
 
-def _together(boxes: Sequence[Html]) -> Html:
+def stacked(boxes: Sequence[Html]) -> Html:
     """Return one box below the other."""
     return Html("".join(box.markup for box in boxes), "\n\n".join(box.text for box in boxes))
 
@@ -318,7 +314,7 @@ def answer(record: Prediction, verdict: str, about: str, right: bool) -> Html:
     """
     edge = "#16a34a" if right else "#dc2626"
     wanted, language = ", ".join(record.outputs), record.others.get("language", "")
-    return _box(f"{verdict} ({about})", record.pred, wanted, language, edge=edge)
+    return answer_box(f"{verdict} ({about})", record.pred, wanted, language, edge=edge)
 
 
 def figure(draw: Callable[..., Any], values: Any, *arguments: Any, **options: Any) -> Any:
@@ -354,59 +350,3 @@ def _marked(text: str, start: int, end: int, spans: Sequence[tuple[int, int, str
             at = stop
         number = inner
     return "".join([*pieces, markup(text[at:end])])
-
-
-def episode(taught: Episode, probe: Probe, language: str = "") -> Html:
-    """Return what an episode teaches, with the facts that an answer needs marked, and a question.
-
-    Parameters
-    ----------
-    probe
-        One of its questions.
-    language
-        The code of the language that a screen reader reads them in; "": that of the page.
-    """
-    boxed, lines = [], []
-    for text, needed in _facts(taught, probe):
-        line = f"<mark style='{MARKS['needle']}'>{markup(text)}</mark>" if needed else markup(text)
-        boxed.append(line)
-        lines.append(f"{text} ← needed" if needed else text)
-    wanted = ", ".join(probe.golds)
-    spoken_in = f" lang='{markup(language)}'" if language else ""
-    return Html(
-        f"<div{spoken_in} style='{BOX}'>{chr(10).join(boxed)}\n\n<b>{markup(probe.text)}</b></div>"
-        f"<div><mark style='{MARKS['needle']}'>needed for the answer</mark>"
-        f" <b>{WANTED}</b> <bdi{spoken_in}>{markup(wanted)}</bdi></div>",
-        "\n".join([*lines, "", probe.text, f"{WANTED} {wanted}"]),
-    )
-
-
-def _facts(taught: Episode, probe: Probe) -> Iterator[tuple[str, bool]]:
-    """Yield the texts of facts, and whether they are needed; gaps in the place of the others."""
-    left = 0
-    for fact in taught.facts:
-        needed = fact.number in probe.needs
-        if fact.number < _FIRST_FACTS or needed:
-            if left:
-                yield f"[… {left} facts …]", False
-            yield fact.text, needed
-            left = 0
-        else:
-            left += 1
-    if left:
-        yield f"[… {left} facts …]", False
-
-
-def memory_answers(given: Iterable[tuple[str, Prediction]]) -> Html:
-    """Return what a model was asked and what it said, one box for each memory.
-
-    Parameters
-    ----------
-    given
-        The name of a preset, and the answer.
-    """
-    boxes = []
-    for name, record in given:
-        wanted, language = ", ".join(record.outputs), record.others.get("language", "")
-        boxes.append(_box(name, record.pred, wanted, language, record.input))
-    return _together(boxes)

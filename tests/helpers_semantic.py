@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rulerlib import languages
-from rulerlib.tasks.episodes import Episode
+from rulerlib.memory.episodes import Episode
 
 HERE = Path(languages.__file__).parent
 

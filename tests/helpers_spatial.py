@@ -13,7 +13,7 @@ import re
 
 from helpers_semantic import wording
 
-from rulerlib.tasks.episodes import Episode, Probe
+from rulerlib.memory.episodes import Episode, Probe
 
 wording = functools.partial(wording, name="spatial")
 Graph = dict[str, dict[str, tuple[int, int]]]

@@ -140,7 +140,7 @@ NUMBERED = " ".join(f"Stone {number} of the wall is grey." for number in range(1
     ("task", "knobs"),
     [
         ("niah_single_2", {}), ("niah_multikey_1", {}), ("niah_vanilla", {}),
-        ("vt", {"haystack": "essay", "few_shot": False}), ("episodic", {"facts": 5}),
+        ("vt", {"haystack": "essay", "few_shot": False}),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("length", [500, 1100, 3000])

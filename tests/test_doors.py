@@ -183,7 +183,6 @@ def test_a_run_in_a_language_from_outside(tmp_path):
     [
         ("cwe", r"language\.toml: \[common_words\.template\] is missing, which lists of words"),
         ("passkey", r"classics\.toml: .* is missing, which needle tests from before RULER"),
-        ("semantic", r" is missing, which "),
     ],
 )
 def test_a_task_that_it_lacks_says_what_to_add(task, words):

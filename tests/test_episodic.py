@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rulerlib import languages
 from rulerlib.errors import ParameterError
-from rulerlib.tasks import episodic
-from rulerlib.tasks.episodes import Episode, Episodes, Fact
-from rulerlib.tasks.episodic import CHANGES, SUITES, Knobs
+from rulerlib.memory import episodic
+from rulerlib.memory.episodes import Episode, Episodes, Fact
+from rulerlib.memory.episodic import CHANGES, SUITES, Knobs
 
 CODES = languages.available("episodic")
 

@@ -72,8 +72,7 @@ def test_lengths_and_tokenizers_share_their_needles(task):
 
 # A task of each family, and what each needs.
 LENGTHS = [("niah_multikey_2", 1200), ("vt", 1200), ("cwe", 2600), ("fwe", 1200), ("qa_2", 1200),
-           ("drop_3", 3000), ("episodic", 1200), ("semantic", 1200), ("spatial", 1500),
-           ("passkey", 1200), ("records", 1200), ("ladder_values_medium", 1200),
+           ("drop_3", 3000), ("passkey", 1200), ("records", 1200), ("ladder_values_medium", 1200),
            ("ladder_documents_easy", 1500)]  # fmt: skip
 
 
@@ -238,32 +237,6 @@ BAD: list[tuple[object, dict[str, object], str]] = [
     ("associations", {"num_distractors": 10}, "num_distractors is 10"),
     ("associations", {"queries_per_context": 2}, "1 for associations: each person is asked for"),
     ("associations", {"question_language": "en"}, "so that they share no word"),
-    ("episodic", {"haystack": "needle"}, "haystack is 'needle', but must be one of"),
-    ("episodic", {"context_budget": 256},
-     "context_budget is 256, but must be None, because in a context the parameter 'length'"),
-    ("episodic", {"context_budget": 63}, "is 63, but must be a whole number, at least 64."),
-    ("episodic", {"facts": 0}, "is 0, but must be a whole number, at least 1 and at most 100000."),
-    ("episodic", {"reward_share": 1.5}, "reward_share is 1.5, but must be a number from 0 to 1."),
-    ("episodic", {"pin_share": float("nan")}, "pin_share is nan, but must be a number from 0 to 1"),
-    ("episodic", {"conversation": 1}, "conversation is 1, but must be True or False."),
-    ("episodic", {"corrections": 1}, "is 1, but must be 0, for only what is said in a conv"),
-    ("episodic", {"sessions": 3, "facts": 2}, "is 3, but must be at most the number of facts (2)"),
-    ("episodic", {"sessions": 2, "conversation": True}, "sessions is 2, but must be 1, for a con"),
-    ("episodic", {"unanswerable": 0.1, "conversation": True}, "is 0.1, but must be 0, for a"),
-    ("episodic", {"unanswerable": 0.1, "facts": 1}, "is 0.1, but must be 0, for only one"),
-    ("semantic", {"hops": 3}, "knob is 'hops'"),
-    ("semantic", {"hop_depth": 5}, "hop_depth"),
-    ("semantic", {"distractors": -1}, "distractors"),
-    ("semantic", {"contradictions": "dates"}, "contradictions ...did you mean 'date'"),
-    ("semantic", {"facts": 5}, "facts is 5, but must be at least 6 for"),
-    ("semantic", {"facts": 6, "contradictions": "date"}, "facts is 6, but must be at least 7 for"),
-    ("semantic", {"queries_per_context": 2}, "queries_per_context is 2, but must be 1 for"),
-    ("spatial", {"grid_size": 2}, "grid_size is 2, but must be a whole number"),
-    ("spatial", {"obstacle_density": 0.5}, "is 0.5, but must be a number from 0 to 0.4"),
-    ("spatial", {"obstacle_density": float("nan")}, "obstacle_density"),
-    ("spatial", {"queries_per_context": 13}, "queries_per_context is 13, but must be at most 12 for"
-     " spatial: an episode has no more"),
-    ("spatial", {"haystack": "noise", "texts": ["En tekst."]}, "texts is "),
 ]  # fmt: skip
 
 # To refuse, packs and sources may be read; a look at every combination takes millions.

@@ -187,7 +187,7 @@ def speak(path: Path) -> None:
     """Every family in a language whose pack is damaged."""
     pack = languages.read_pack(path.parent)
     knobs = {"cwe": {"words": "text"}}
-    for task in ("niah_multiquery", "vt", "cwe", "fwe", "semantic"):
+    for task in ("niah_multiquery", "vt", "cwe", "fwe", "graphwalks"):
         _ = Dataset(task, 1500, pack, "words", num_samples=1, knobs=knobs.get(task, {}))[0]
 
 

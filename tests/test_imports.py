@@ -45,3 +45,13 @@ def test_no_import_cycle():
         graph.add_edges_from((name, other) for other in (imported(tree) & names) - within - {name})
     cycles = [group for group in networkx.strongly_connected_components(graph) if len(group) > 1]
     assert cycles == []
+
+
+def test_nothing_outside_of_the_memory_benchmark_imports_it():
+    memory = "rulerlib.memory"
+    importing = {
+        module(path): [name for name in imported(tree) if f"{name}.".startswith(f"{memory}.")]
+        for path, tree in trees().items()
+        if not f"{module(path)}.".startswith(f"{memory}.")
+    }
+    assert {name: names for name, names in importing.items() if names} == {}

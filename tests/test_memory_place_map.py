@@ -10,11 +10,11 @@ import functools
 
 import pytest
 
+from rulerlib.memory import spatial
+from rulerlib.memory.episodes import Episode
 from rulerlib.memory.place_map import PlaceGraph, PlaceMap
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import Text
-from rulerlib.tasks import spatial
-from rulerlib.tasks.episodes import Episode
 
 CODES = ["da", "en"]
 OPENING = (

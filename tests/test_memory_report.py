@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from rulerlib import fields, show
+from rulerlib import fields
 from rulerlib.errors import ParameterError
 from rulerlib.memory import bench, presets
+from rulerlib.memory.episodes import Episode, Fact, Probe
 from rulerlib.memory.suites import SUITES
 from rulerlib.samples import Prediction
 from rulerlib.show import WANTED
-from rulerlib.tasks.episodes import Episode, Fact, Probe
 
 pytest.importorskip("pandas")
 pytest.importorskip("yaml")
 
-from rulerlib.memory.report import MemoryReport
+from rulerlib.memory.report import MemoryReport, show_answers, show_episode
 
 
 @pytest.fixture(autouse=True)
@@ -89,11 +89,11 @@ def test_an_example_shows_all_facts_that_are_needed_and_marks_them():
 
 def test_what_a_model_wrote_and_what_was_taught_is_text():
     fact, probe = Fact(0, "<b>x</b>", 0), Probe("<i>?</i>", ("<u>",), needs=(0,), kind="who")
-    taught = show.episode(Episode("a", (fact,), (probe,)), probe)
-    said = show.memory_answers([("rag", Prediction(0, "<p>", ["<u>"], "<script>\u202e"))])
+    taught = show_episode(Episode("a", (fact,), (probe,)), probe)
+    said = show_answers([("rag", Prediction(0, "<p>", ["<u>"], "<script>\u202e"))])
     for shown in (taught, said):
         assert not any(tag in shown.markup for tag in ("<b>x", "<i>?", "<u>", "<script>", "<p>"))
         assert "\u202e" not in shown.markup + repr(shown)
     assert "&lt;script&gt;" in said.markup
-    silent = show.memory_answers([("rag", Prediction(0, "?", ["a"], " "))])
+    silent = show_answers([("rag", Prediction(0, "?", ["a"], " "))])
     assert "It said nothing." in silent.text

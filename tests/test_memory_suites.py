@@ -12,8 +12,8 @@ import pytest
 import rulerlib
 from rulerlib import languages
 from rulerlib.errors import ParameterError
+from rulerlib.memory.episodes import Episode, Fact, Probe
 from rulerlib.memory.suites import PROFILES, SUITES, Item, Recipe
-from rulerlib.tasks.episodes import Episode, Fact, Probe
 
 EVERY = [
     (suite, code, profile)
@@ -86,6 +86,31 @@ def test_a_line_of_a_set_says_all_of_its_episode():
         for probe, row in zip(item.episode.probes, line["probes"], strict=True):
             values = {**row, "golds": tuple(row["golds"]), "needs": tuple(row["needs"])}
             assert Probe(**values) == probe
+
+
+@pytest.mark.parametrize(("suite", "knobs", "said"), [
+    ("episodic", {"context_budget": 63}, "is 63, but must be a whole number, at least 64."),
+    ("episodic", {"facts": 0}, "is 0, but must be a whole number, at least 1 and at most 100000."),
+    ("episodic", {"reward_share": 1.5}, "reward_share is 1.5, but must be a number from 0 to 1."),
+    ("episodic", {"pin_share": float("nan")}, "pin_share is nan, but must be a number from 0 to 1"),
+    ("episodic", {"conversation": 1}, "conversation is 1, but must be True or False."),
+    ("episodic", {"corrections": 1}, "is 1, but must be 0, for only what is said in a conv"),
+    ("episodic", {"sessions": 3, "facts": 2}, "is 3, but must be at most the number of facts (2)"),
+    ("episodic", {"sessions": 2, "conversation": True}, "sessions is 2, but must be 1, for a con"),
+    ("episodic", {"unanswerable": 0.1, "conversation": True}, "is 0.1, but must be 0, for a"),
+    ("episodic", {"unanswerable": 0.1, "facts": 1}, "is 0.1, but must be 0, for only one"),
+    ("semantic", {"hops": 3}, "knob is 'hops'"),
+    ("semantic", {"hop_depth": 5}, "hop_depth"),
+    ("semantic", {"distractors": -1}, "distractors"),
+    ("semantic", {"contradictions": "dates"}, "did you mean 'date'"),
+    ("semantic", {"facts": 5}, "facts is 5, but must be at least 6 for"),
+    ("semantic", {"facts": 6, "contradictions": "date"}, "facts is 6, but must be at least 7 for"),
+    ("spatial", {"grid_size": 2}, "grid_size is 2, but must be a whole number"),
+    ("spatial", {"obstacle_density": 0.5}, "is 0.5, but must be a number from 0 to 0.4"),
+])  # fmt: skip
+def test_knobs_that_cannot_work_are_refused(suite, knobs, said):
+    with pytest.raises(ParameterError, match=re.escape(said)):
+        Recipe(suite, 1, changes=knobs)
 
 
 def test_more_questions_than_an_episode_has_are_refused():

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from conftest import python
 from rulerlib import languages
 from rulerlib.errors import DataError, ParameterError
+from rulerlib.memory.episodes import Episode
 from rulerlib.memory.presets import opened
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import System, Text
-from rulerlib.tasks.episodes import Episode
 
 # Each system with the suite that it is best at.
 SUITES = {"rag": "episodic", "hei_nw": "episodic_cross", "sgc_rss": "semantic", "smpd": "spatial"}

@@ -165,15 +165,12 @@ ONE_LANGUAGE = {"question_language": "en"}
 USELESS = {
     "qa": {"texts": "own.txt", **ONE_LANGUAGE},
     "drop": {"texts": "own.txt", **ONE_LANGUAGE},
-    "episodic": {"context_budget": 256, **ONE_LANGUAGE},
     "graphwalks": {"texts": "own.txt", **ONE_LANGUAGE},
     "mrcr": {"texts": "own.txt", **ONE_LANGUAGE},
     "records": {"texts": "own.txt", **ONE_LANGUAGE},
     "ladder": {"texts": "own.txt", **ONE_LANGUAGE},
     "trace": {"texts": "own.txt", **ONE_LANGUAGE},
     "associations": ONE_LANGUAGE,
-    "semantic": ONE_LANGUAGE,
-    "spatial": ONE_LANGUAGE,
     "common_words": {"queries_per_context": 2},
     "frequent_words": {"queries_per_context": 2, "texts": "own.txt", **ONE_LANGUAGE},
 }

@@ -193,22 +193,6 @@ def test_every_document(task, language, tokenizer):
         assert sample.parts.of_role("value")
 
 
-@each_tokenizer_and_language
-@pytest.mark.parametrize("task", ["episodic", "semantic", "spatial"])
-@pytest.mark.filterwarnings("ignore:The tokenizer 'nasty' merges")
-def test_every_fact(task, language, tokenizer):
-    for sample in Dataset(task, 6000, language, tokenizer, num_samples=2):
-        check_all(sample, tokenizer)
-        facts = sample.parts.of_role("needle", "distractor")
-        values = sample.parts.of_role("value")
-        assert len(facts) == sample.facts["taught"]
-        assert len(sample.parts.of_role("needle")) == sample.facts["needed"]
-        assert all(any(within(value, fact) for fact in facts) for value in values)
-        # A name, a town, a day, a thing; two names; two places and a direction, perhaps a name.
-        least = {"episodic": 4 * len(facts), "semantic": 2 * len(facts)}
-        assert len(values) >= least.get(task, 3 * (len(facts) - 1))
-
-
 @pytest.mark.parametrize(
     ("task", "queries", "knobs"),
     [("niah_multikey_2", 3, {}), ("niah_multikey_1", 4, {}), ("vt", 3, {"num_chains": 3}),

@@ -9,17 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerlib import languages, tokens
-from rulerlib.dataset import Dataset
+from rulerlib.memory import reading
 from rulerlib.memory.asking import in_context
+from rulerlib.memory.measuring import SCORING
 from rulerlib.memory.prompting import asked
 from rulerlib.memory.suites import SUITES, Recipe
-from rulerlib.models import Request, in_order, load
-from rulerlib.models.reference import answer
-from rulerlib.scoring import MEMORY
+from rulerlib.models import reference
 
 LANGUAGES = languages.available("memory")
 PLACES = [(suite, language) for suite in SUITES for language in LANGUAGES]
 CHAT = "<s><|user|>Be short.<|user|>{}<|assistant|>Answer:"
+
+
+def answer(prompt):
+    return reference.answer(prompt, (reading.answer,))
 
 
 def questions(suite, language, size=8, profile="default", **changes):
@@ -33,7 +36,7 @@ def say(language, probe, texts):
 
 
 def right(text, probe, language):
-    return MEMORY.score(text, probe.golds, language=language)["em_norm"] == 1
+    return SCORING.score(text, probe.golds, language=language)["em_norm"] == 1
 
 
 @pytest.mark.parametrize("profile", ["default", "hard"])
@@ -86,32 +89,6 @@ def test_a_plan_of_a_memory_is_read(language):
     for kind, text in wanted.items():
         put = asked(languages.load(language), ask[kind].format(**names), [way, walk])
         assert answer(CHAT.format(put.text)) == text
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("task", [
-    "episodic", "episodic_cross", "episodic_multi", "semantic", "spatial",
-])  # fmt: skip
-def test_it_reads_them_in_a_context_of_any_length(task, language):
-    for length, knobs in ((3000, {}), (12_000, {"haystack": "noise"})):
-        data = Dataset(task, length, language, "words", num_samples=4, knobs=knobs)
-        for sample in data:
-            text = answer(sample.input + sample.answer_prefix)
-            scores = data.row.scoring.score(text, sample.outputs, sample.golds, language)
-            assert scores[data.row.scoring.primary] == 1, (sample.outputs, text)
-
-
-def test_a_window_loses_what_stands_before_it():
-    data = Dataset("episodic", 6000, "en", "words", num_samples=20)
-    requests = [Request(sample.input + sample.answer_prefix, True, 40) for sample in data]
-    for sample, said in zip(
-        data, in_order(load("r", "reference", window=1800), requests), strict=True
-    ):
-        scores = data.row.scoring.score(said.text, sample.outputs, sample.golds)
-        if min(sample.depths) > 80:
-            assert scores[data.row.scoring.primary] == 1
-        elif min(sample.depths) < 30:
-            assert said.text == ""
 
 
 @pytest.mark.parametrize(("suite", "language"), PLACES)

@@ -9,7 +9,7 @@ import pytest
 from rulerlib import metrics
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Prediction
-from rulerlib.scoring import ANY, DROP, LIST, MEMORY, READING, Scoring
+from rulerlib.scoring import ANY, DROP, LIST, READING, Scoring
 from rulerlib.tasks import TASKS
 
 OUTPUTS = ["12", "34", "56"]
@@ -65,7 +65,7 @@ def test_the_line_of_the_answer_is_found_in_its_language():
         assert DROP.score(pred, ["Ribe"], language=language)["em_raw"] == found
 
 
-@pytest.mark.parametrize("scoring", [LIST, ANY, READING, MEMORY, DROP])
+@pytest.mark.parametrize("scoring", [LIST, ANY, READING, DROP])
 @pytest.mark.parametrize(
     ("pred", "gold"),
     [

@@ -18,8 +18,8 @@ from helpers_semantic import HERE, reader
 
 from rulerlib import languages
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.tasks.episodes import Episode
-from rulerlib.tasks.semantic import RELATIONS, Knobs, Semantic
+from rulerlib.memory.episodes import Episode
+from rulerlib.memory.semantic import RELATIONS, Knobs, Semantic
 
 CODES = sorted(path.parent.name for path in HERE.glob("*/semantic.toml"))
 MODES = (None, "date", "source")

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib import languages
+from rulerlib.memory.episodes import Fact
+from rulerlib.memory.sentences import Reader
 from rulerlib.memory.suites import Item, Recipe
-from rulerlib.tasks.episodes import Fact
-from rulerlib.tasks.sentences import Reader
 
 CODES = ("da", "en")
 DATED = {"facts": 60, "hop_depth": 4, "contradictions": "date"}

@@ -16,9 +16,9 @@ from helpers_spatial import distances, reader, wording
 
 from rulerlib import languages
 from rulerlib.errors import ParameterError
-from rulerlib.tasks import spatial
-from rulerlib.tasks.episodes import Episode
-from rulerlib.tasks.spatial import Knobs, Spatial, Walk, observed, walk
+from rulerlib.memory import spatial
+from rulerlib.memory.episodes import Episode
+from rulerlib.memory.spatial import Knobs, Spatial, Walk, observed, walk
 
 CODES = sorted(path.parent.name for path in HERE.glob("*/spatial.toml"))
 GRIDS = [

@@ -23,6 +23,7 @@ from rulerlib import predict as prediction
 from rulerlib.errors import require, shortened
 from rulerlib.memory import work
 from rulerlib.memory.delivered import Needs
+from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.prompting import asked, beside, fitted, leak
 from rulerlib.memory.system import Recalled
 from rulerlib.memory.teaching import GuardError, opened
@@ -31,7 +32,6 @@ from rulerlib.models import Model
 from rulerlib.progress import Progress
 from rulerlib.samples import Sample
 from rulerlib.store import questions
-from rulerlib.tasks.episodes import Episode, Probe
 
 KEEP = {"all": "last"}
 """Which texts stay where not all have room, by system: the first of what others bring."""

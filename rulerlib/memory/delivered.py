@@ -23,10 +23,10 @@ import re
 from collections.abc import Iterable
 
 from rulerlib.languages import Language
+from rulerlib.memory.episodes import Episode, Fact, Probe
 from rulerlib.memory.prompting import leak
-from rulerlib.tasks.episodes import Episode, Fact, Probe
-from rulerlib.tasks.sentences import ReadFact, Turn, reader
-from rulerlib.tasks.taught import told
+from rulerlib.memory.reading import facts_in
+from rulerlib.memory.sentences import ReadFact, Turn, reader
 
 # Where a sentence ends; a day such as "3. maj" goes on in small letters.
 _END = re.compile(r"\n|(?<=[.!?])\s+(?=[^\W\d_a-zæøå])")
@@ -73,7 +73,7 @@ class Needs:
     def told_by(self, text: str) -> set[int]:
         """Return the numbers of the needed facts that a text tells."""
         whole = text in self.taught
-        meanings = told(text, self._meaning) if not whole else [self._meaning(text) or text]
+        meanings = facts_in(text, self._meaning) if not whole else [self._meaning(text) or text]
         numbers = {
             fact.number for fact in self.facts
             if leak(text, [fact.text]) or self._meaning(fact.text) in meanings

@@ -24,19 +24,26 @@ import rulerlib
 from rulerlib import escaping, files, samples
 from rulerlib.errors import DataError
 from rulerlib.languages import Language
-from rulerlib.memory import work
+from rulerlib.memory import spatial, work
 from rulerlib.memory.asking import KEEP, in_context
 from rulerlib.memory.delivered import Needs
+from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.prompting import beside, leak
+from rulerlib.memory.sentences import reader
 from rulerlib.memory.teaching import GuardError, check_preset
 from rulerlib.memory.work import Work
 from rulerlib.metrics.short_answers import em_norm, number
 from rulerlib.samples import Prediction
-from rulerlib.scoring import MEMORY
+from rulerlib.scoring import Scoring
 from rulerlib.store import answers
-from rulerlib.tasks import spatial
-from rulerlib.tasks.episodes import Episode, Probe
-from rulerlib.tasks.sentences import reader
+
+SCORING = Scoring(
+    ("em_norm", "em_raw", "f1_words", "part_match"),
+    primary="em_norm",
+    ruler="part_match",
+    any_one=True,
+)
+"""The shortest answer to a question, and nothing beside it."""
 
 KS = (1, 5, 10)
 """Of how many texts at most recall is reported."""
@@ -249,8 +256,8 @@ def rows(job: Work) -> Iterator[dict[str, Any]]:
 
 def _scored(pred: str, episode: Episode, probe: Probe, language: Language) -> dict[str, Any]:
     """Return what an answer is worth."""
-    values = MEMORY.score(pred, probe.golds, language=language.code)
-    shape = MEMORY.diagnose(pred, probe.golds, language.code)
+    values = SCORING.score(pred, probe.golds, language=language.code)
+    shape = SCORING.diagnose(pred, probe.golds, language.code)
     return {
         "em_raw": int(values["em_raw"]),
         "em_norm": int(values["em_norm"]),

@@ -24,12 +24,12 @@ from typing import Any, ClassVar, NamedTuple
 
 from rulerlib.errors import LARGEST
 from rulerlib.languages import Language
+from rulerlib.memory.episodes import told as worded
 from rulerlib.memory.prompting import wording
 from rulerlib.memory.search import WordSearch, words_of
+from rulerlib.memory.sentences import reader
+from rulerlib.memory.spatial import DIRECTIONS
 from rulerlib.memory.system import Recalled, System, SystemSettings, Text
-from rulerlib.tasks.episodes import told as worded
-from rulerlib.tasks.sentences import reader
-from rulerlib.tasks.spatial import DIRECTIONS
 
 
 @dataclass(frozen=True)

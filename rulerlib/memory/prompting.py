@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from rulerlib.languages import Language, slots
+from rulerlib.memory.episodes import told
 from rulerlib.parts import Part, Parts
-from rulerlib.tasks.episodes import told
 
 
 class PromptedQuestion(NamedTuple):

@@ -1,6 +1,6 @@
 """The relation graph (``sgc_rss``): facts as relations between names.
 
-A sentence is read by the wording of its language (`rulerlib.tasks.sentences`) and becomes an edge:
+A sentence is read by the wording of its language (`rulerlib.memory.sentences`) and becomes an edge:
 who teaches whom, who was in which town on which day, which place lies north of another one. What is
 told again gives support to its edge.
 
@@ -29,8 +29,8 @@ from typing import Any, ClassVar, NamedTuple
 from rulerlib.errors import LARGEST
 from rulerlib.languages import Language
 from rulerlib.memory.search import WordSearch
+from rulerlib.memory.sentences import ReadFact, ReadQuestion, reader
 from rulerlib.memory.system import Recalled, System, SystemSettings, Text
-from rulerlib.tasks.sentences import ReadFact, ReadQuestion, reader
 
 VISIT = "visit"
 """The relation of an event, from a person to a town."""
@@ -50,7 +50,7 @@ class Edge:
     detail
         What tells two edges of the same relation and ends apart: the deed and the day of an event.
     note, rank
-        See `rulerlib.tasks.sentences.ReadFact`: ``"date"``, ``"source"`` or, of an event,
+        See `rulerlib.memory.sentences.ReadFact`: ``"date"``, ``"source"`` or, of an event,
         ``"day"``.
     told
         The facts of a graph that tell it, the best one first.

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Self
@@ -17,16 +17,21 @@ import pandas as pd
 
 from rulerlib import labels, show
 from rulerlib.errors import dictionary, one_of, require
+from rulerlib.escaping import Html, markup
 from rulerlib.fields import home, notebook_parameters, values_of
 from rulerlib.memory import bench, results, work
+from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.suites import SUITES
 from rulerlib.memory.tables import CAPACITY
 from rulerlib.memory.work import Values, Work, expand
-from rulerlib.show import Html
+from rulerlib.samples import Prediction
 from rulerlib.store import answers
 
 # What all pieces of work have in common.
 _OF_ALL = ("model", "engine", "engine_options", "length", "profile", "probes")
+
+# The number of facts of an episode that are shown beside those that are needed.
+_FIRST_FACTS = 12
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,7 @@ class MemoryReport:
         """
         job = self._first(suite)
         episode = job.recipe.first
-        return show.episode(episode, episode.probes[0], language=job.recipe.language)
+        return show_episode(episode, episode.probes[0], language=job.recipe.language)
 
     def run(self) -> tuple[str, ...]:
         """Teach and test, and return what stopped some of the work, in sentences.
@@ -191,7 +196,7 @@ class MemoryReport:
         first = self.works[0]
         jobs = [job for job in self.works if job.episodes_name == first.episodes_name]
         done = [job for job in jobs if job.file(work.METRICS).exists()]
-        return show.memory_answers(
+        return show_answers(
             (
                 labels.model(job.preset.name, job.engine),
                 answers.read_predictions(job.answers_path, 1)[0],
@@ -202,3 +207,59 @@ class MemoryReport:
     def _first(self, suite: str | None) -> Work:
         first = {job.recipe.suite: job for job in reversed(self.works)}
         return first[one_of("suite", suite or self.works[0].recipe.suite, first)]
+
+
+def show_episode(taught: Episode, probe: Probe, language: str = "") -> Html:
+    """Return what an episode teaches, with the facts that an answer needs marked, and a question.
+
+    Parameters
+    ----------
+    probe
+        One of its questions.
+    language
+        The code of the language that a screen reader reads them in; "": that of the page.
+    """
+    boxed, lines, mark = [], [], show.MARKS["needle"]
+    for text, needed in _facts(taught, probe):
+        line = markup(text)
+        boxed.append(f"<mark style='{mark}'>{line}</mark>" if needed else line)
+        lines.append(f"{text} ← needed" if needed else text)
+    wanted, said = ", ".join(probe.golds), "\n".join(boxed)
+    spoken_in = f" lang='{markup(language)}'" if language else ""
+    return Html(
+        f"<div{spoken_in} style='{show.BOX}'>{said}\n\n<b>{markup(probe.text)}</b></div>"
+        f"<div><mark style='{mark}'>needed for the answer</mark>"
+        f" <b>{show.WANTED}</b> <bdi{spoken_in}>{markup(wanted)}</bdi></div>",
+        "\n".join([*lines, "", probe.text, f"{show.WANTED} {wanted}"]),
+    )
+
+
+def _facts(taught: Episode, probe: Probe) -> Iterator[tuple[str, bool]]:
+    """Yield the texts of facts, and whether they are needed; gaps in the place of the others."""
+    left = 0
+    for fact in taught.facts:
+        needed = fact.number in probe.needs
+        if fact.number < _FIRST_FACTS or needed:
+            if left:
+                yield f"[… {left} facts …]", False
+            yield fact.text, needed
+            left = 0
+        else:
+            left += 1
+    if left:
+        yield f"[… {left} facts …]", False
+
+
+def show_answers(given: Iterable[tuple[str, Prediction]]) -> Html:
+    """Return what a model was asked and what it said, one box for each memory.
+
+    Parameters
+    ----------
+    given
+        The name of a preset, and the answer.
+    """
+    boxes = []
+    for name, record in given:
+        wanted, language = ", ".join(record.outputs), record.others.get("language", "")
+        boxes.append(show.answer_box(name, record.pred, wanted, language, record.input))
+    return show.stacked(boxes)

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 from rulerlib import languages
 from rulerlib.errors import dictionary, one_of, require, whole_number
 from rulerlib.languages import Language
+from rulerlib.memory import episodic, semantic, spatial
+from rulerlib.memory.episodes import Episode, Episodes, fingerprint
 from rulerlib.samples import Record
-from rulerlib.tasks import episodic, semantic, spatial
-from rulerlib.tasks.episodes import Episode, Episodes, fingerprint
 
 
 class Suite(NamedTuple):

@@ -29,7 +29,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from rulerlib.errors import BusyError, DataError, flag, number, whole_number
 from rulerlib.languages import Language
-from rulerlib.tasks.episodes import Fact
+from rulerlib.memory.episodes import Fact
 
 # Of the tables below; a store of another one is refused.
 VERSION = 4

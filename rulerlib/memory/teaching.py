@@ -29,11 +29,11 @@ from rulerlib import files, models, samples
 from rulerlib.errors import DataError, RulerError
 from rulerlib.files import alone
 from rulerlib.memory import work
+from rulerlib.memory.episodes import Episode
 from rulerlib.memory.system import System, Text
 from rulerlib.memory.work import Work
 from rulerlib.models import Likelihood, Model
 from rulerlib.store import questions
-from rulerlib.tasks.episodes import Episode
 
 _CHILD = "from rulerlib.memory import teaching; teaching.child()"
 

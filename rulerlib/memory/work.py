@@ -26,12 +26,13 @@ from rulerlib import checkpoints, fields, files, models
 from rulerlib import languages as packs
 from rulerlib.errors import dictionary, one_of, require
 from rulerlib.languages import Language
-from rulerlib.memory import presets
+from rulerlib.memory import presets, reading
+from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.presets import Preset
 from rulerlib.memory.suites import SUITES, Recipe
+from rulerlib.models import reference
 from rulerlib.prompts import Frame
 from rulerlib.store.cell import Cell
-from rulerlib.tasks.episodes import Episode, Probe
 
 Values = Any
 """A value or several: a list, or a text with commas between them."""
@@ -178,7 +179,10 @@ class Work:
         ParameterError, MissingExtraError
             As `rulerlib.models.load`.
         """
-        return models.load(self.model, self.engine, **self.engine_options)
+        model = models.load(self.model, self.engine, **self.engine_options)
+        if isinstance(model, reference.Engine):
+            model.readers = (reading.answer,)
+        return model
 
     def frame(self, model: models.Model) -> Frame:
         """Return what stands around each prompt, which the model must be able to take.

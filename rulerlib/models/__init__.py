@@ -158,7 +158,7 @@ class Likelihood(NamedTuple):
 
 
 class Model(Protocol):
-    """What `rulerlib.predict` and `rulerlib.memory.teaching` need of an engine."""
+    """What `rulerlib.predict` and the memory benchmark need of an engine."""
 
     name: str
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,9 @@ from rulerlib import checkpoints, languages, tasks, tokens
 from rulerlib.errors import MissingWordingError, is_number, require, whole_number
 from rulerlib.models import Generation, Request, tokenizer_name
 from rulerlib.prompts import Decoding
+
+Reader = Callable[[str, languages.Language], str | None]
+"""Returns the answer that follows from a prompt in a language; None if it cannot read it."""
 
 # A piece is forgotten as a whole: a sentence, or a line.
 _PIECE = re.compile(r"\s*\S.*?(?:(?<=[.!?])\s+|\n|$)")
@@ -50,6 +53,11 @@ class Engine:
     seed
         Decides which pieces are forgotten, together with the prompt.
 
+    Attributes
+    ----------
+    readers
+        Further readers, of prompts that are not those of a task.
+
     Raises
     ------
     ParameterError
@@ -57,6 +65,7 @@ class Engine:
     """
 
     limit = None
+    readers: Sequence[Reader] = ()
 
     def __init__(
         self,
@@ -101,7 +110,7 @@ class Engine:
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         """Yield the answer to each request, cut off where there is no more room for it."""
         for number, request in enumerate(requests):
-            text = answer(self._remembered(request.prompt))
+            text = answer(self._remembered(request.prompt), self.readers)
             ends = [end for _, end in self.tokenizer.spans([text])[0]]
             finished, written = len(ends) <= request.max_new_tokens, ends[: request.max_new_tokens]
             if not finished:
@@ -134,8 +143,14 @@ class Engine:
         return float(low + rest * (high - low))
 
 
-def answer(prompt: str) -> str:
-    """Return the answer that follows from a prompt; ``""`` where no family can read it."""
+def answer(prompt: str, readers: Sequence[Reader] = ()) -> str:
+    """Return the answer that follows from a prompt; ``""`` where nothing can read it.
+
+    Parameters
+    ----------
+    readers
+        They are tried after those of the families.
+    """
     for code in languages.available():
         pack = languages.load(code)
         for family in tasks.FAMILIES.values():
@@ -146,4 +161,7 @@ def answer(prompt: str) -> str:
                 with contextlib.suppress(MissingWordingError):
                     if (text := family.reader(prompt, pack.paraphrased(number))) is not None:
                         return text
+        for read in readers:
+            if (text := read(prompt, pack)) is not None:
+                return text
     return ""

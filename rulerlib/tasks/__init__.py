@@ -39,9 +39,6 @@ _BESIDE = {
 }
 _OWN = {
     "drop": "drop_1 drop_2 drop_3",
-    "episodic": "episodic episodic_cross episodic_multi",
-    "semantic": "semantic",
-    "spatial": "spatial",
 }
 T = TypeVar("T")
 

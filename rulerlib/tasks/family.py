@@ -47,9 +47,6 @@ READING = "reading comprehension"
 FRONTIER = "frontier"
 """The category of tasks that tell today's best models apart, which RULER's hardly do."""
 
-MEMORY = "memory"
-"""The category of questions about an episode: what was taught, fact after fact."""
-
 
 def share(name: str, value: Any, most: float = 1) -> None:
     """Check that a knob is a share of something, and no more than ``most``."""

@@ -44,9 +44,6 @@ _AROUND = " .,;:!?\"'()»«“”"
 # Between the words and numbers of a reckoning: 2,040-1,900=140.
 _SIGNS = re.compile(r"[\s=+*/×÷()–−]|(?<=\d)-")
 
-# By these names turns of a conversation hold values.
-_SAID = ("value", "old", "aside")
-
 _DIGITS = re.compile(rf"[0-9a-f-]{{{PIECE},}}")
 
 
@@ -187,63 +184,6 @@ def _stands(form: str, text: str) -> bool:
     """Return whether a text has these words or this number, in any case."""
     pattern = rf"(?<![\w.,-]){re.escape(form)}(?![\w-]|[.,]\d)"
     return bool(form) and re.search(pattern, text, re.IGNORECASE) is not None
-
-
-def explain_taught(prediction: Prediction, cut_off: bool = False) -> str:
-    """Return the kind of an answer about an episode: whose value its first line is."""
-    language = prediction.others.get("language") or "en"
-    text = clean(prediction.pred)
-    first, newline, _ = text.partition("\n")
-    answer = short_answers.normalized(first, language)
-    more = any(_holds(answer, output, language) for output in prediction.outputs)
-    error = opening(text, cut_off, refused(first) or answer in _unknown(language)) or choose(
-        (not any(map(str.isalnum, first)), "other"),
-        (more, "more words"),
-        (True, _whose(prediction, answer, language)),
-    )
-    return "cut off" if error == "no context" and cut_off and not newline else error
-
-
-def _whose(prediction: Prediction, answer: str, language: str) -> str:
-    """Return the kind of an answer that says something."""
-    prompt, parts = prediction.input, prediction.parts
-    needed = parts.of_role("needle")
-    near, far = dict[str, set[str | None]](), set[str]()
-    for part in parts.of_role("value"):
-        value = prompt[part.start : part.end]
-        if _holds(answer, value, language):
-            if any(fact.start <= part.start < fact.end for fact in needed):
-                near.setdefault(value, set()).add(part.key)
-            else:
-                far.add(value)
-    wrong = prediction.others.get("facts", {}).get("wrong")
-    disagrees = isinstance(wrong, str) and _holds(answer, wrong, language)
-    if disagrees or any(not keys.isdisjoint(_SAID) for keys in near.values()):
-        return "overruled"
-    # What a needed fact says as well is no other fact's value.
-    if far - near.keys():
-        return "distractor"
-    if near:
-        return "halfway"
-    context = parts.of_role("context")
-    texts = [prompt[part.start : part.end] for part in context] or [prompt]
-    if any(_holds(short_answers.normalized(text, language), answer, language) for text in texts):
-        return "other"
-    return "wrong value" if any(map(str.isdigit, answer)) else "no context"
-
-
-def _holds(text: str, value: str, language: str) -> bool:
-    """Return whether the words of a value stand in a text that is `normalized` already."""
-    plain = short_answers.normalized(value, language)
-    return bool(plain) and f" {plain} " in f" {text} "
-
-
-@functools.cache
-def _unknown(language: str) -> frozenset[str]:
-    """Return what is said in a language where something was never taught."""
-    table = languages.load(language).templates.get("episodic", {})
-    unknown = table.get("events", {}).get("unknown", [])
-    return frozenset(short_answers.normalized(word, language) for word in unknown)
 
 
 def copies_beginning(prediction: Prediction, text: str) -> bool:

@@ -40,10 +40,8 @@ from dataclasses import dataclass, field
 
 from rulerlib.errors import require
 from rulerlib.languages import Language
-from rulerlib.tasks import taught
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe, Spans, told
-from rulerlib.tasks.episodic_events import KINDS, Episodic, Events, Knobs
-from rulerlib.tasks.sentences import Reader, Turn
+from rulerlib.memory.episodes import Episode, Episodes, Fact, Probe, Spans, told
+from rulerlib.memory.episodic_events import Episodic, Events, Knobs
 
 CHANGES = ("plain", "corrected", "retracted")
 """What can happen to a value: nothing, corrections, or corrections that are taken back."""
@@ -152,10 +150,9 @@ class Conversations(Episodic):
         ]
         wants = [(index + k) % 2 == 1 for k in range(len(needs))]
         rewarded, pinned = self.marked(len(turns), [*zip(needs, wants, strict=True)], rng)
-        follows = {id(turn) for thread in threads for run in thread.runs for turn in run[1:]}
         facts = []
         for number, turn in enumerate(turns):
-            marks = number in rewarded, number in pinned, id(turn) in follows
+            marks = number in rewarded, number in pinned
             facts.append(Fact(number, turn.text, number // _TURNS, turn.spans, 0, *marks))
         ways = [rng.choice(self._table["ask"]) for _ in needs]
         questions = [
@@ -343,54 +340,3 @@ SUITES = {
 def make(knobs: Knobs, language: Language, seed: str) -> Episodes:
     """Return what makes the episodes of a setting of the knobs."""
     return (Conversations if knobs.conversation else Events)(knobs, language, seed)
-
-
-InContext = taught.in_context(Knobs, __name__)
-
-
-def answer(question: str, text: str, reader: Reader) -> str | None:
-    """Return what follows from the events or the conversation in a text; ``""``: nothing."""
-    asked_for, topic = reader.question(question), reader.talk(question)
-    if topic is not None:
-        return _heard(taught.told(text, reader.turn), topic.topic)
-    if asked_for is None or asked_for.kind not in KINDS:
-        return None
-    rows = [fact.values for fact in taught.told(text, reader.fact) if fact.kind == "event"]
-    for row in rows:
-        if all(row[name] == value for name, value in asked_for.values.items()):
-            return row[asked_for.kind]
-    table = reader.language.section("episodic")["events"]
-    unknown: str = table["unknown"][0]
-    unless = told(table["unless"], {"question": "", "unknown": unknown})[0]
-    return unknown if question.endswith(unless) else ""
-
-
-def _heard(turns: Sequence[Turn], topic: tuple[str, str] | None) -> str:
-    """Return what holds of a topic when all turns are said; ``""`` where that is not told."""
-    values, meant = list[str](), None
-    for turn in turns:
-        # A turn without a topic is about that of the turn before it.
-        meant = turn.topic or meant
-        if meant != topic or turn.kind == "aside":
-            continue
-        if turn.kind in ("say", "correct"):
-            values.append(turn.value)
-        elif values:
-            values.append(values[0 if turn.kind == "first" else max(0, len(values) - 2)])
-    return values[-1] if values else ""
-
-
-FAMILY = taught.family(
-    "episodic",
-    make,
-    InContext,
-    {
-        "episodic": {},
-        "episodic_cross": {"sessions": 3, "unanswerable": 0.08},
-        "episodic_multi": {
-            "facts": 4, "distractors": 8, "conversation": True, "corrections": 2,
-        },
-    },
-    answer,
-)  # fmt: skip
-"""Three of the suites; why not the fourth, `rulerlib.tasks.taught` says."""

@@ -17,7 +17,7 @@ import functools
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -46,9 +46,6 @@ class Fact:
     rewarded, pinned
         What is signalled beside the text: that it paid to know such a thing, and that somebody
         asked for it to be kept.
-    follows
-        Whether it speaks of the fact before it without naming it ("No, it is 12."), so that
-        nothing may stand between the two. A set on disk does not say so.
     """
 
     number: int
@@ -58,7 +55,6 @@ class Fact:
     session: int = 0
     rewarded: bool = False
     pinned: bool = False
-    follows: bool = field(default=False, compare=False)
 
     def value(self, name: str) -> str:
         """Return what the fact says under a name of ``values``.
@@ -106,13 +102,13 @@ class Episode:
     id
         Its name, unique among all episodes of a language, a seed and a setting of knobs.
     facts
-        What is taught, by rising number and session; of a dialogue made when it is looked at.
+        What is taught, by rising number and session.
     probes
         The questions, each of which can be asked alone.
     """
 
     id: str
-    facts: Sequence[Fact]
+    facts: tuple[Fact, ...]
     probes: tuple[Probe, ...]
 
     def needed(self, probe: Probe) -> tuple[Fact, ...]:

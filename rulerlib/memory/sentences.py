@@ -86,7 +86,7 @@ class ReadFact(NamedTuple):
     rank: int = 0
 
     def value(self, name: str) -> str:
-        """Return a word of the sentence, as `rulerlib.tasks.episodes.Fact.value` does."""
+        """Return a word of the sentence, as `rulerlib.memory.episodes.Fact.value` does."""
         return self.values[name]
 
 

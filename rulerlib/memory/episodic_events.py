@@ -8,7 +8,7 @@ question comes again before the list is used up: after 5,000 episodes at least.
 Sessions are equal parts of the year. Questions are about those before the last, if there are
 several, and each part has its share of the facts.
 
-Knobs and marks are those of all episodic suites, which `rulerlib.tasks.episodic` lists.
+Knobs and marks are those of all episodic suites, which `rulerlib.memory.episodic` lists.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from rulerlib.errors import flag, require, whole_number
 from rulerlib.languages import Language
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe, told
+from rulerlib.memory.episodes import Episode, Episodes, Fact, Probe, told
 from rulerlib.tasks.family import Checked, knob, share
 
 MOST_FACTS = 100_000

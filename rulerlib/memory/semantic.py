@@ -35,10 +35,9 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rulerlib.errors import one_of, require, whole_number
-from rulerlib.tasks import taught
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, Spans, told
+from rulerlib.memory.episodes import Episode, Episodes, Fact, Names, Probe, Spans, told
+from rulerlib.memory.sentences import RELATIONS
 from rulerlib.tasks.family import Checked, knob
-from rulerlib.tasks.sentences import RELATIONS, Reader
 
 # The kinds of all that has a name.
 KINDS = ("person", "town", "ship", "river")
@@ -405,26 +404,3 @@ class Semantic(Episodes):
     def _genitive(self, text: str) -> str:
         forms: dict[str, str] = self.wording["genitive"]
         return text + forms["after" if text[-1] in forms["letters"] else "ending"]
-
-
-InContext = taught.in_context(Knobs, __name__)
-
-
-def answer(question: str, text: str, reader: Reader) -> str | None:
-    """Return the name that the relations of a question lead to by a text; ``""``: to none."""
-    asked_for = reader.question(question)
-    if asked_for is None or asked_for.kind != "path":
-        return None
-    facts = (fact for fact in taught.told(text, reader.fact) if fact.kind == "relation")
-    # The later note and the better source hold.
-    links = {
-        (fact.values["subject"], fact.relation): fact.values["object"]
-        for fact in sorted(facts, key=lambda fact: fact.rank)
-    }
-    name = asked_for.values["start"]
-    for relation in asked_for.path:
-        name = links.get((name, relation), "")
-    return name
-
-
-FAMILY = taught.family("semantic", Semantic, InContext, {"semantic": {}}, answer)

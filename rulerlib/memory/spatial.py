@@ -47,10 +47,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from rulerlib.errors import whole_number
 from rulerlib.languages import Language, slots
-from rulerlib.tasks import taught
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe, told
+from rulerlib.memory.episodes import Episode, Episodes, Fact, Probe, told
+from rulerlib.memory.sentences import ReadFact
 from rulerlib.tasks.family import Checked, knob, share
-from rulerlib.tasks.sentences import Reader, ReadFact
 
 QUESTIONS = ("length", "route", "stand")
 """What is asked, in turn."""
@@ -413,31 +412,3 @@ def _stroll(
         if places[-1] != places[0] and (places[0], way) not in seen:
             seen.add((places[0], way))
             return way, places
-
-
-InContext = taught.in_context(Knobs, __name__)
-
-
-def answer(question: str, text: str, reader: Reader) -> str | None:
-    """Return the length, the way or the place that follows from the steps in a text; ``""``: none.
-
-    Where the text does not say that the ways of the town lead both ways, they do not.
-    """
-    if (asked_for := reader.question(question)) is None or asked_for.kind not in QUESTIONS:
-        return None
-    facts, values = taught.told(text, reader.fact), asked_for.values
-    back = any(fact.values.get("town") == values["town"] for fact in facts)
-    directions, start = letters(reader.language), values["start"]
-    steps = observed(facts, reader.language, back)
-    if asked_for.kind == "stand":
-        for word in asked_for.moves:
-            start = steps.get(start, {}).get(directions[word], "")
-        names = {"a": values["start"], "moves": ", ".join(asked_for.moves)}
-        return start or taught.planned(text, reader.language, "walk", names, "b")
-    names = {"a": start, "b": values["goal"]}
-    way = taught.planned(text, reader.language, "way", names, "route")
-    way = way or next(iter(routes(steps, start, values["goal"])), "")
-    return way if asked_for.kind == "route" or not way else str(len(way))
-
-
-FAMILY = taught.family("spatial", Spatial, InContext, {"spatial": {}}, answer)

@@ -37,9 +37,8 @@ _BESIDE = {
     "variable_tracking": "vt_2",
     "frequent_words": "fwe_2",
 }
-_OWN = {
-    "drop": "drop_1 drop_2 drop_3",
-}
+_OWN = {"drop": "drop_1 drop_2 drop_3"}
+
 T = TypeVar("T")
 
 

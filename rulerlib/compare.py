@@ -1,12 +1,9 @@
 """Whether a change made a model worse: both are asked the same questions until it is known.
 
     rulerlib compare model=lille model=lille,dtype=bfloat16 --lengths 2048,4096
-    rulerlib compare model=lille --cache
 
 The verdict is ``worse``, ``as good`` (worse by no more than a margin, by default 1 point), or
 ``undecided`` where the samples ran out. It holds whenever one stops, see `rulerlib.gate`.
-``--cache`` compares a model with itself: asked alone, behind a hit in a prefix cache, and in a
-batch, see `rulerlib.prefix_cache`.
 """
 
 from __future__ import annotations
@@ -34,7 +31,6 @@ from rulerlib.errors import (
 )
 from rulerlib.fields import numbers, settings, settings_file
 from rulerlib.gate import AS_GOOD, UNDECIDED, WORSE, Gate
-from rulerlib.prefix_cache import ALONE, WAYS, CacheProbe
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
@@ -49,10 +45,6 @@ STOPPED = 3
 TASKS, LENGTHS = "niah_single_2,niah_multikey_1,vt,qa_1", (2048, 4096)
 """What is asked where nothing else is said."""
 
-LOOK = 10
-"""Samples of each task between two looks, at least; of ten samples, each takes another tenth of
-the depths."""
-
 # The later a look, the more samples precede it: a quarter more than at the one before.
 _GROWTH = 4
 
@@ -63,22 +55,20 @@ SET_HERE = (
 )  # fmt: skip
 
 
-def looks(most: int, least: int = LOOK) -> Iterator[int]:
+def looks(most: int) -> Iterator[int]:
     """Yield after how many samples of each task the answers are looked at; the last is ``most``.
 
-    >>> list(looks(100))
-    [10, 20, 30, 40, 50, 62, 77, 96, 100]
+    >>> list(looks(10))
+    [1, 2, 3, 4, 5, 6, 7, 8, 10]
 
     Parameters
     ----------
     most
         The samples that a fixed design would ask.
-    least
-        Samples between two looks, at least.
     """
     count = 0
     while count < most:
-        count = min(most, count + max(least, count // _GROWTH))
+        count = min(most, count + max(1, count // _GROWTH))
         yield count
 
 
@@ -93,7 +83,6 @@ def asked(
     confidence: float = 0.95,
     seed: int = 42,
     quiet: bool = False,
-    ways: tuple[str, str] | None = None,
 ) -> Comparison:
     """Ask two models until the verdict is known; what was asked before is not asked again.
 
@@ -108,15 +97,13 @@ def asked(
     tasks, lengths
         What is asked; ``lengths`` in tokens.
     output
-        A folder; the answers go into ``a`` and ``b`` there, or into folders named as the ``ways``.
+        A folder; the answers go into ``a`` and ``b`` there.
     margin
         In points of 100.
     max_samples
         The most questions of each task at each length.
     confidence
         See `Gate`.
-    ways
-        Two of `rulerlib.prefix_cache.WAYS`, in which the two are asked; None: as usual.
 
     Raises
     ------
@@ -128,8 +115,8 @@ def asked(
     _check(margin, max_samples, confidence)
     require(lengths, "lengths", lengths, "one or more numbers of tokens")
     runs = [
-        [*runs_of(stated, Path(output) / (way or name), tasks, lengths, seed, way)]
-        for stated, name, way in zip((first, second), "ab", ways or (None, None), strict=True)
+        [*runs_of(stated, Path(output) / name, tasks, lengths, seed)]
+        for stated, name in ((first, "a"), (second, "b"))
     ]
     engines = [side[0].loaded_engine for side in runs]
     tokenizer = engines[0].tokenizer
@@ -145,8 +132,7 @@ def asked(
     pairs: list[pd.DataFrame] = []
     with Progress(max_samples * cells, "A and B", quiet) as bar:
         before, stopped = 0, ""
-        # A prompt is in company only among several.
-        for count in looks(max_samples, least=LOOK if ways else 1):
+        for count in looks(max_samples):
             try:
                 new = [
                     _joined(tokenizer, *(answered(run, before, count) for run in both))
@@ -165,12 +151,8 @@ def asked(
             before = count
             if gate.verdict != UNDECIDED:
                 break
-    shown = _names(first, second)
-    if ways:
-        shown = f"{shown[0]}, {ways[0]}", f"{shown[1]}, {ways[1]}"
-    note = " ".join(engine.told() for engine in engines if isinstance(engine, CacheProbe)).strip()
     together = pd.concat(pairs, ignore_index=True)
-    return Comparison(gate, shown, together, tokenizer.name, note, stopped)
+    return Comparison(gate, _names(first, second), together, tokenizer.name, stopped=stopped)
 
 
 def stored(
@@ -219,7 +201,7 @@ def _check(margin: float, max_samples: int, confidence: float) -> None:
 
 def runs_of(
     stated: Mapping[str, Any], output: Path, tasks: str | Sequence[str], lengths: Sequence[int],
-    seed: int, way: str | None = None,
+    seed: int,
 ) -> Iterator[Run]:  # fmt: skip
     """Yield the run of a model at each length, the longest first; all have one engine.
 
@@ -235,7 +217,7 @@ def runs_of(
     for number, length in enumerate(sorted(lengths, reverse=True)):
         run = Run.from_notebook({**values, "length": length, "seed": seed + number})
         if engine is None:
-            engine = CacheProbe(run.loaded_engine, way) if way else run.loaded_engine
+            engine = run.loaded_engine
         yield replace(run, loaded=engine)
 
 
@@ -345,34 +327,31 @@ def _compare(arguments: Sequence[str] | None) -> int:
         "model=lille model=lille,dtype=bfloat16 --lengths 2048,4096",
     )
     parser.add_argument("first", metavar="A", help="the model as it was")
-    parser.add_argument("second", metavar="B", nargs="?", help="the model as it is now")
-    parser.add_argument(
-        "--cache", action="store_true", help="A with and without a prefix-cache hit, and in a batch"
-    )
+    parser.add_argument("second", metavar="B", help="the model as it is now")
     parser.add_argument("--lengths", default="2048,4096", help="in tokens, with commas")
     parser.add_argument("--margin", type=float, default=1.0, help="in points; default 1")
     parser.add_argument("--max-samples", type=int, default=200, help="of each task and length")
     options(parser, TASKS, "runs/compare")
     given = parser.parse_args(arguments)
-    texts = [given.first, given.first if given.cache else given.second]
-    alone = given.cache and given.second is not None
-    require(texts[1] and not alone, "models", arguments or sys.argv[1:],
-            "two, or one and --cache")  # fmt: skip
-    first, second = map(given_model, texts)
+    first, second = given_model(given.first), given_model(given.second)
     folder = Path(given.output)
-    if isinstance(first, Path) and isinstance(second, Path) and not given.cache:
+    if isinstance(first, Path) and isinstance(second, Path):
         return _tell(stored(first, second, given.margin, given.confidence), folder)
     if isinstance(first, Path) or isinstance(second, Path):
-        of_a_kind = "both folders of runs, or both models (and a model with --cache)"
-        raise ParameterError("models", " and ".join(texts), of_a_kind)
-    lengths, codes = numbers("lengths", given.lengths), set()
-    for way in WAYS[1:] if given.cache else (None,):
-        comparison = asked(
-            first, second, given.tasks, lengths, folder, given.margin, given.max_samples,
-            given.confidence, given.seed, ways=(ALONE, way) if way else None,
-        )  # fmt: skip
-        codes.add(_tell(comparison, folder / (way or "")))
-    return next(code for code in (STOPPED, *EXIT.values()) if code in codes)
+        models = f"{given.first} and {given.second}"
+        raise ParameterError("models", models, "both folders of runs, or both models")
+    comparison = asked(
+        first,
+        second,
+        given.tasks,
+        numbers("lengths", given.lengths),
+        folder,
+        given.margin,
+        given.max_samples,
+        given.confidence,
+        given.seed,
+    )
+    return _tell(comparison, folder)
 
 
 def _tell(comparison: Comparison, folder: Path) -> int:

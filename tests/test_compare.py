@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 
 import numpy as np
 import pytest
@@ -36,7 +35,6 @@ def test_looks_rise_to_the_end():
         gaps = np.diff([0, *counts])
         assert counts[-1] == most
         assert (gaps > 0).all()
-        assert (gaps[:-1] >= compare.LOOK).all()
 
 
 def test_a_broken_cache_is_seen_after_a_few_questions():
@@ -133,52 +131,15 @@ def test_answers_part_at_the_first_token_that_differs():
 SERVER = """
 from rulerlib.errors import ServerError
 class Engine:
-    def __init__(self, broken=False, dies=0):
-        self.seen, self.broken, self.left = set(), broken, dies
+    def __init__(self, dies=0):
+        self.left = dies
     def generate(self, requests):
         for request in requests:
             self.left -= 1
             if self.left == 0:
                 raise ServerError("It does not answer.")
-            hit, _ = request.prompt in self.seen, self.seen.add(request.prompt)
-            digits = [word for word in request.prompt.split() if word.strip(".").isdigit()]
-            yield "none" if hit and self.broken else digits[-1]
+            yield [word for word in request.prompt.split() if word.strip(".").isdigit()][-1]
 """
-
-
-def cached(stated, output, *options):
-    words = ["--tasks", "niah_single_1", "--lengths", "300", "--max-samples", "12"]
-    return compare.main([stated, "--cache", *words, "--output", str(output), *options])
-
-
-def test_a_prefix_cache_that_breaks_answers_is_worse_and_one_that_does_not_is_not(
-    tmp_path, monkeypatch, capsys
-):
-    (tmp_path / "server_of_test.py").write_text(SERVER, "utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    server = "model=s,engine=server_of_test:Engine,tokenizer=words,language=en"
-    assert cached(f"{server},broken=true", tmp_path / "a") == 1
-    hit, company = (
-        json.loads((tmp_path / "a" / way / "compare.json").read_text("utf-8"))
-        for way in ("hit", "company")
-    )
-    assert (hit["verdict"], company["verdict"]) == ("worse", "undecided")
-    assert hit["names"] == ["s, alone", "s, hit"]
-    assert "0 of 10 greedy answers are the same" in capsys.readouterr().out
-    assert cached(server, tmp_path / "b", "--margin", "30") == 0
-    assert capsys.readouterr().out.count("10 of 10 greedy answers are the same") == 2
-
-
-def test_the_model_inside_answers_alone_behind_a_shared_context_and_in_a_batch_alike(
-    tmp_path, capsys
-):
-    pytest.importorskip("torch")
-    assert cached("model=lille,language=en,dtype=float32", tmp_path, "--margin", "30") == 0
-    told = capsys.readouterr().out
-    assert told.count("10 of 10 greedy answers are the same.") == 2
-    computed = re.search(r"Alone: ([\d,]+) of \1 tokens .* Hit: ([\d,]+) of \1 tokens", told)
-    whole, rest = (int(number.replace(",", "")) for number in computed.groups())
-    assert rest < whole / 2
 
 
 def test_questions_on_one_context_count_once(tmp_path, capsys):
@@ -227,8 +188,6 @@ WRONG = {
     "no such task": ([ENGINE, ENGINE, "--tasks", "nope"], "tasks is 'nope'"),
     "lengths that are none": ([ENGINE, ENGINE, "--lengths", "4k"], "lengths is '4k'"),
     "other tokens": ([ENGINE, "model=lille,language=en"], "two that count tokens alike"),
-    "one alone": ([ENGINE], "two, or one and --cache"),
-    "two and a cache": ([ENGINE, ENGINE, "--cache"], "two, or one and --cache"),
     "of two kinds": ([ENGINE, "{here}"], "both folders of runs, or both models"),
     "a folder of nobody": (["~nosuchuser/x", ENGINE], "models is '~nosuchuser/x'"),
     "a file that is not there": (["{here}/no.yaml", ENGINE], "no.yaml: cannot be read"),

@@ -209,7 +209,7 @@ OF_MEMORIES = {"language", "facts"}
 
 @pytest.mark.parametrize(
     "notebook",
-    [path for path in NOTEBOOKS if path.stem not in ("cache", "effective")],
+    [path for path in NOTEBOOKS if path.stem not in ("effective",)],
     ids=lambda path: path.stem,
 )
 def test_what_papermill_hands_over_as_text_is_what_the_value_itself_is(notebook, unopened):

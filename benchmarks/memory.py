@@ -4,9 +4,8 @@
     python benchmarks/memory.py --systems rag hei_nw --facts 20000 --episodes 10
 
 Two tables in Markdown, on standard output. The first: each system
-is taught one episode of ``episodic_capacity`` with 100,000 facts and asked 200 questions. Where
-bm25s is installed, it is taught and asked the same, and the last column divides a system's median
-by its. Of the questions, 20 are about the episode; the others are about episodes of the same
+is taught one episode of ``episodic_capacity`` with 100,000 facts and asked 200 questions. Of the
+questions, 20 are about the episode; the others are about episodes of the same
 people, towns and days, so that their words occur. The second table: recall at 1, 5 and 10 texts
 and the mean reciprocal rank, by suite, of questions that can be answered.
 """
@@ -29,7 +28,6 @@ from rulerlib.errors import RulerError, whole_number
 from rulerlib.memory.episodes import Episode
 from rulerlib.memory.measuring import KS, recall_at, reciprocal_rank
 from rulerlib.memory.presets import opened
-from rulerlib.memory.search import words_of
 from rulerlib.memory.suites import SUITES, Recipe
 from rulerlib.memory.system import System, Text
 
@@ -45,13 +43,13 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
 """System and settings by name."""
 
 SPEED = ("system", "taught (s)", "facts/s", "MB", "first question (ms)", "median (ms)", "p95 (ms)",
-         "processor (ms)", "× bm25s")  # fmt: skip
+         "processor (ms)")  # fmt: skip
 
 FOUND = ("suite", "language", "system", "questions", *(f"recall@{k}" for k in KS), "MRR")
 
 
 class Speed(NamedTuple):
-    """What it took to teach and to ask: seconds, bytes (0: not on disk), and milliseconds.
+    """What it took to teach and to ask: seconds, bytes and milliseconds.
 
     Questions are timed by the clock, and in time of the processor.
     """
@@ -105,28 +103,6 @@ def of_system(name: str, episode: Episode, language: str, questions: Sequence[st
     return speed
 
 
-def of_bm25s(episode: Episode, questions: Sequence[str]) -> Speed | None:
-    """Return how fast bm25s is with the same words, or None where it is not installed."""
-    try:
-        import bm25s
-    except ImportError:
-        return None
-    retriever = bm25s.BM25(method="robertson", k1=1.2, b=0.75)
-    known: set[str] = set()
-
-    def teach() -> int:
-        words = [words_of(fact.text) for fact in episode.facts]
-        known.update(*words)
-        retriever.index(words, show_progress=False)
-        return 0
-
-    def ask(text: str) -> None:
-        words = [word for word in words_of(text) if word in known]
-        retriever.retrieve([words], k=max(KS), show_progress=False)
-
-    return taught_and_asked(teach, ask, questions)
-
-
 def speeds(systems: Sequence[str], facts: int, count: int, language: str) -> Iterator[list[str]]:
     """Yield the rows of the table of speeds."""
     per = Recipe("episodic_capacity", 1, language=language, changes={"facts": facts})
@@ -136,25 +112,21 @@ def speeds(systems: Sequence[str], facts: int, count: int, language: str) -> Ite
     episode = next(items).episode
     probes = [*episode.probes, *(probe for item in items for probe in item.episode.probes)]
     questions = [probe.text for probe in probes[:count]]
-    peer = of_bm25s(episode, questions)
-    if peer is not None:
-        yield speed_row("bm25s", peer, facts, peer)
     for name in systems:
-        yield speed_row(name, of_system(name, episode, language, questions), facts, peer)
+        yield speed_row(name, of_system(name, episode, language, questions), facts)
 
 
-def speed_row(name: str, speed: Speed, facts: int, peer: Speed | None) -> list[str]:
+def speed_row(name: str, speed: Speed, facts: int) -> list[str]:
     p95 = sorted(speed.asked[1:])[int(0.95 * (len(speed.asked) - 1))]
     return [
         name,
         f"{speed.taught:.1f}",
         f"{facts / speed.taught:,.0f}",
-        f"{speed.bytes / 1e6:.0f}" if speed.bytes else "",
+        f"{speed.bytes / 1e6:.0f}",
         f"{speed.asked[0]:,.0f}",
         f"{speed.median:.1f}",
         f"{p95:.1f}",
         f"{statistics.median(speed.processor[1:]):.1f}",
-        f"{speed.median / peer.median:.1f}" if peer else "",
     ]
 
 

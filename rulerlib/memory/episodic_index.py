@@ -35,7 +35,7 @@ from typing import ClassVar
 import numpy as np
 
 from rulerlib.languages import Language
-from rulerlib.memory.search import Array, Index, Matrix, best, words_of
+from rulerlib.memory.search import DIMENSION, Array, Vectors, VectorTable, ranked, words_of
 from rulerlib.memory.system import Recalled, System, SystemSettings, Text
 
 # Another seed makes other keys, which no store that stands somewhere would fit.
@@ -48,11 +48,8 @@ _FEATURES = {"word": (3, 2), "gram": (1, 1)}
 # Of a text no more characters than these are read, and of a word no more for trigrams.
 _MOST, _LONGEST = 20_000, 40
 
-# How many units there are, and how many a key has at most; a short text excites fewer.
-DIMENSION, WINNERS = 2048, 64
-
-# Numbers that are read for a question, those of rare units first.
-_READ = 150_000
+# The most units of a key; a short text excites fewer.
+WINNERS = 64
 
 # Up to this number of keys, the latest, a key is compared with to see how new it is.
 _LATEST = 8_192
@@ -86,13 +83,13 @@ class Settings(SystemSettings):
 class EpisodicIndex(System):
     """Keeps what passes a gate, and finds it by sparse keys; see `System`."""
 
-    tables = Index.tables("keys")
+    tables = VectorTable.tables("keys")
 
     settings: Settings
 
     def __init__(self, folder: str | Path, settings: Settings, language: Language) -> None:
         super().__init__(folder, settings, language)
-        self._index = Index(self.store, "keys")
+        self._keys = VectorTable(self.store, "keys")
 
     # ------------------------------------------------------------- teaching
 
@@ -108,7 +105,7 @@ class EpisodicIndex(System):
             if written:
                 novelty.add(key)
                 fact = self.store.add(episode, text)
-                self._index.add(episode, fact, key, np.ones(key.size))
+                self._keys.add(episode, fact, key, np.ones(key.size))
 
     def _salience(self, text: Text) -> float:
         """Return what a fact weighs without its novelty, which wears off once it is written."""
@@ -127,29 +124,23 @@ class EpisodicIndex(System):
 
     def search(self, episode: str, question: str) -> list[Recalled]:
         """See `System`."""
-        matrix, units = self._index.matrix(episode), winners(activity(question))
-        if not matrix.ids.size or not units.size:
-            return []
-        first = matrix.ranking(self._fit(matrix, units), self.settings.k)
-        texts = self.store.of([hit.id for hit in first])
+        keys = self._keys.read(episode)
+        found = ranked(keys.ids, _fit(keys, winners(activity(question))), self.settings.k)
+        texts = self.store.of([hit.id for hit in found])
         return [
             Recalled(str(text), (text.number,), hit.score)
-            for text, hit in zip(texts, first, strict=True)
+            for text, hit in zip(texts, found, strict=True)
         ]
 
-    def _fit(self, matrix: Matrix, units: Array) -> Array:
-        """Return how well each fact fits some units, 0 to 1; rare units count more."""
-        at = np.flatnonzero(np.isin(matrix.columns, units, assume_unique=True))
-        common = matrix.counts[at]
-        # Whole numbers, so that the last digit of a logarithm decides nothing.
-        cue = np.rint(1024 * np.log2((matrix.ids.size + 1) / common))
-        winning = best(cue, WINNERS)
-        winning = winning[np.argsort(common[winning], kind="stable")]
-        # What most facts share tells little, and is long: it is left out where it is too much.
-        winning = winning[: max(1, int(np.sum(np.cumsum(common[winning]) <= _READ)))]
-        units, cue = matrix.columns[at][winning], cue[winning]
-        # The last digits of a sum are not worth an order.
-        return np.round(matrix.product(units, cue, float) / (cue.sum() or 1), 9)
+
+def _fit(keys: Vectors, units: Array) -> Array:
+    """Return how well each key fits some units, 0 to 1; rare units count more."""
+    common = np.diff(keys.starts)
+    cue = np.zeros(DIMENSION)
+    known = units[common[units] > 0]
+    cue[known] = np.log2((len(keys.ids) + 1) / common[known])
+    # Rounded, so that the last digits do not decide the order.
+    return np.round(keys.products(cue) / (cue.sum() or 1), 9)
 
 
 # ---------------------------------------------------------------- keys

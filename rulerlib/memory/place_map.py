@@ -168,7 +168,7 @@ class PlaceMap(System):
         If the language has no wording for walks and plans.
     """
 
-    tables, kind = WordSearch.tables, PlaceGraph
+    kind = PlaceGraph
 
     settings: Settings
 
@@ -185,17 +185,16 @@ class PlaceMap(System):
 
     def learn(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`. A step goes into the map whether it was expected or not."""
-        graph, kept = self.held(episode), list[tuple[int, str]]()
+        graph = self.held(episode)
         for text in texts:
             fact, read = self.store.add(episode, text), self._reader.fact(text)
-            kept.append((fact, text))
             if read is not None and read.kind == "step":
                 ends = [graph.number(read.values[end]) for end in ("from", "to")]
                 direction = self._directions[read.values["direction"]]
                 graph.tell(ends[0], direction, ends[1], fact)
             elif read is not None and read.kind == "opening":
                 graph.openings[folded(read.values["town"])] = fact
-        self._words.add(episode, kept)
+        self._words.forget()
         graph.link()
         self.store.note(episode, graph.data())
 

@@ -51,31 +51,31 @@ class Settings(SystemSettings):
 class Rag(System):
     """Keeps every fact, and recalls those whose words and vectors fit a question best.
 
-    Both rankings become one by the reciprocals of their ranks, see `rulerlib.memory.search.fuse`.
+    Both rankings are fused by the reciprocals of their ranks, see `rulerlib.memory.search.fuse`.
     """
 
-    tables = WordSearch.tables + VectorSearch.tables
+    tables = VectorSearch.tables
 
     settings: Settings
 
     def __init__(self, folder: str, settings: Settings, language: Language) -> None:
         super().__init__(folder, settings, language)
-        self._searches: list[WordSearch | VectorSearch] = []
-        if settings.words:
-            self._searches.append(WordSearch(self.store))
-        if settings.vectors:
-            self._searches.append(VectorSearch(self.store))
+        self._words, self._vectors = WordSearch(self.store), VectorSearch(self.store)
 
     def learn(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`."""
         kept = [(self.store.add(episode, text), text) for text in texts]
-        for search in self._searches:
-            search.add(episode, kept)
+        self._words.forget()
+        if self.settings.vectors:
+            self._vectors.add(episode, kept)
 
     def search(self, episode: str, question: str) -> list[Recalled]:
         """See `System`."""
-        depth = max(DEPTH, self.settings.k)
-        rankings = [search.search(episode, question, depth) for search in self._searches]
+        depth, rankings = max(DEPTH, self.settings.k), []
+        if self.settings.words:
+            rankings.append(self._words.search(episode, question, depth))
+        if self.settings.vectors:
+            rankings.append(self._vectors.search(episode, question, depth))
         best = fuse(rankings, self.settings.k)
         texts = self.store.of([hit.id for hit in best])
         return [

@@ -175,7 +175,7 @@ class _Trail(NamedTuple):
 class RelationGraph(System):
     """A graph of relations for each episode."""
 
-    tables, kind = WordSearch.tables, Graph
+    kind = Graph
 
     settings: Settings
 
@@ -187,13 +187,12 @@ class RelationGraph(System):
 
     def learn(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`."""
-        graph, kept = self.held(episode), list[tuple[int, Text]]()
+        graph = self.held(episode)
         for text in texts:
             fact, told = self.store.add(episode, text), edge_of(self._reader.fact(text))
-            kept.append((fact, text))
             if told is not None:
                 graph.insert(fact, told)
-        self._words.add(episode, kept)
+        self._words.forget()
         self.store.note(episode, graph.data())
 
     # ------------------------------------------------------------ recalling

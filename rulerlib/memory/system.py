@@ -31,8 +31,8 @@ from rulerlib.errors import BusyError, DataError, flag, number, whole_number
 from rulerlib.languages import Language
 from rulerlib.memory.episodes import Fact
 
-# Of the tables below; a store of another one is refused.
-VERSION = 4
+# The version of the tables; a store of another version is refused.
+VERSION = 5
 
 # Seconds that a second writer waits for the first one.
 PATIENCE = 10

@@ -25,7 +25,6 @@ class EpisodeExample(Generated):
         "index": directives.nonnegative_int,
         "profile": directives.unchanged,
     }
-    files = ("rulerlib/tasks/*.py", "rulerlib/languages/*/*.toml")
 
     def lines(self) -> Iterator[str]:
         index, profile = self.options.get("index", 0), self.options.get("profile", "easy")

@@ -1,8 +1,8 @@
 """The Sphinx extension of the book: what a page shows that stands somewhere else already.
 
 No wording lives twice. Prompts come from the language packs, examples from
-`rulerlib.dataset`, the table of tasks from `rulerlib.tasks`, the citation from
-``CITATION.cff``, and a notebook's outputs from its execution (`book.execute`):
+`rulerlib.dataset`, the table of tasks from `rulerlib.tasks`, and a notebook's outputs from its
+execution (`book.execute`):
 
 ``{ruler-tasks}``
     The table of all tasks.
@@ -10,8 +10,6 @@ No wording lives twice. Prompts come from the language packs, examples from
     A short sample of a task in every language.
 ``{ruler-prompts} da``
     Every template of a language pack, as it stands.
-``{ruler-bibtex}``
-    ``CITATION.cff`` as a BibTeX entry.
 ``{ruler-needle}``
     The controls of the page "Move the needle" (`book.browser`).
 ``{ruler-explorer}``
@@ -38,7 +36,6 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import nbformat
-import yaml
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
@@ -157,19 +154,14 @@ def plain(markdown: str) -> str:
 
 
 class Generated(SphinxDirective):
-    """A directive that writes Markdown; its page is built anew when one of ``files`` changes."""
-
-    files: ClassVar[tuple[str, ...]] = ()
+    """A directive that writes Markdown; its page is read anew in every build."""
 
     def lines(self) -> Iterator[str]:
         """Yield its lines of Markdown."""
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(__file__)
-        for pattern in self.files:
-            for path in sorted(ROOT.glob(pattern)):
-                self.env.note_dependency(str(path))
+        self.env.note_reread()
         text = "\n".join(self.lines())
         node = nodes.container()
         node.document = self.state.document
@@ -198,8 +190,6 @@ def fenced(text: str) -> Iterator[str]:
 class Tasks(Generated):
     """The table of all tasks: one row for each, with its knobs as the table of tasks has them."""
 
-    files = ("rulerlib/tasks/*.py", "rulerlib/frontier/*.py")
-
     def lines(self) -> Iterator[str]:
         yield "| task | notebook | settings | room | needed |"
         yield "|---|---|---|---:|---|"
@@ -226,7 +216,6 @@ class Example(Generated):
         "length": directives.nonnegative_int,
         "index": directives.nonnegative_int,
     }
-    files = ("rulerlib/tasks/*.py", "rulerlib/frontier/*.*", "rulerlib/languages/*/*.toml")
 
     def lines(self) -> Iterator[str]:
         yield "`````````{tab-set}"
@@ -303,7 +292,6 @@ class Prompts(Generated):
     """Every template of a language pack, under the name that the pack gives it."""
 
     required_arguments = 1
-    files = ("rulerlib/languages/*/*.toml",)
 
     def lines(self) -> Iterator[str]:
         language = languages.load(self.arguments[0])
@@ -380,32 +368,8 @@ def sections(pack: languages.Language) -> set[str]:
     return {*pack.templates} | {path.stem for path in pack.folder.glob("*.toml")}
 
 
-class Bibtex(Generated):
-    """``CITATION.cff`` as a BibTeX entry."""
-
-    files = ("CITATION.cff",)
-
-    def lines(self) -> Iterator[str]:
-        yield "```bibtex"
-        yield bibtex(yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8")))
-        yield "```"
-
-
 class Needle(Generated):
     """The controls of the page "Move the needle"."""
-
-    files = (
-        "book/browser.py",
-        "book/needle_*.py",
-        "book/_static/needle/*",
-        "rulerlib/*.py",
-        "rulerlib/playground/*.py",
-        "rulerlib/playground/static/*",
-        "rulerlib/tasks/*.py",
-        "rulerlib/languages/*/*.toml",
-        "rulerlib/languages/*/essays/*.txt",
-        "rulerlib/models/lille/*",
-    )
 
     def lines(self) -> Iterator[str]:
         yield "``````{raw} html"
@@ -417,8 +381,6 @@ class Explorer(Generated):
     """A way to the explorer, where the pages were executed before the book was built."""
 
     def lines(self) -> Iterator[str]:
-        # Whether pages were executed meanwhile, no file says that a glob could name beforehand.
-        self.env.note_reread()
         if explorer.answered():
             folder = f"{'../' * self.env.docname.count('/')}{explorer.FOLDER}"
             yield "``````{raw} html"
@@ -432,8 +394,6 @@ class Explorer(Generated):
 class Leaderboard(Generated):
     """RULER's table as the explorer's leaderboard, and what models claim, as a picture."""
 
-    files = ("rulerlib/explore/static/leaderboard.html",)
-
     def lines(self) -> Iterator[str]:
         yield "``````{raw} html"
         yield from explorer.board("../" * self.env.docname.count("/"))
@@ -443,29 +403,8 @@ class Leaderboard(Generated):
 class Frontier(Generated):
     """Two small models on the frontier set, beside guesses and the reference reader."""
 
-    files = ("book/frontier.py", "book/results/frontier/*.csv", "book/results/frontier/*/*.csv")
-
     def lines(self) -> Iterator[str]:
         yield from frontier.lines()
-
-
-def bibtex(citation: dict[str, Any]) -> str:
-    """Return a BibTeX entry from the fields of a ``CITATION.cff``."""
-    authors = " and ".join(
-        f"{{{author['name']}}}" if "name" in author
-        else f"{author['family-names']}, {author['given-names']}"
-        for author in citation["authors"]
-    )  # fmt: skip
-    fields = {
-        "title": f"{{{citation['title']}}}",
-        "author": authors,
-        # What is not released has no year yet.
-        "year": str(citation.get("date-released", ""))[:4],
-        "version": citation["version"],
-        "license": citation["license"],
-    }
-    body = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items() if value)
-    return f"@software{{ruler_book,\n{body}\n}}"
 
 
 # --- The reference ---------------------------------------------------------------------------
@@ -479,15 +418,6 @@ class Link(AutoLink):
         if found and isinstance(found[0], nodes.emphasis):
             found = [nodes.literal(self.rawtext, self.text)]
         return found, messages
-
-
-def readable(
-    app: Sphinx, what: str, name: str, found: Any, options: Any, signature: str, returned: str
-) -> tuple[str, str] | None:
-    """Return a signature that is Python: a dataclass shows a default made anew as ``<factory>``."""
-    if signature and "<factory>" in signature:
-        return signature.replace("<factory>", "..."), returned
-    return None
 
 
 def brief(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
@@ -564,7 +494,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ruler-example", Example)
     app.add_directive("ruler-prompts", Prompts)
     app.add_directive("ruler-language", LanguagePage)
-    app.add_directive("ruler-bibtex", Bibtex)
     app.add_directive("ruler-needle", Needle)
     app.add_directive("ruler-explorer", Explorer)
     app.add_directive("ruler-leaderboard", Leaderboard)
@@ -572,7 +501,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_role("ruler-link", Link())
     # Jupyter Book sets it whether or not the extension that reads it is loaded.
     app.add_config_value("comments_config", {}, "")
-    app.connect("autodoc-process-signature", readable)
     app.connect("object-description-transform", brief)
     app.connect("missing-reference", find_target)
     app.connect("config-inited", prepare)

@@ -128,89 +128,53 @@ TOOLS = (
 
 
 def fetch(folder: Path = FOLDER, packages: Sequence[Package] = PACKAGES) -> bool:
-    """Lay packages into a folder of their own, unless they stand there.
-
-    Returns
-    -------
-    bool
-        Whether anything was fetched.
+    """Lay packages into a folder of their own, unless they are there; return whether it fetched.
 
     Raises
     ------
     DataError
-        If npm is not there, or a package cannot be fetched, is not the one that was pinned,
-        or lacks a file.
+        If npm is missing, or a package cannot be fetched or is not the pinned one.
     """
-    wanted = [asdict(package) for package in packages]
+    wanted = json.dumps([asdict(package) for package in packages], indent=2) + "\n"
     stamp = folder / STAMP
-    if stamp.exists() and json.loads(stamp.read_text(encoding="utf-8")) == json.loads(
-        json.dumps(wanted)
-    ):
+    if stamp.exists() and stamp.read_text("utf-8") == wanted:
         return False
     npm = shutil.which("npm")
     if npm is None:
-        raise DataError("npm is not there, which fetches the site's scripts: install Node.js.")
+        raise DataError("npm, which fetches the site's scripts, is missing: install Node.js.")
     shutil.rmtree(folder, ignore_errors=True)
     archives: dict[str, bytes] = {}
     for package in packages:
         if package.integrity not in archives:
             archives[package.integrity] = archive(npm, package)
         unpack(package, archives[package.integrity], folder / package.folder)
-    stamp.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
+    stamp.write_text(wanted, "utf-8")
     return True
 
 
 def archive(npm: str, package: Package) -> bytes:
-    """Return a package's archive as npm hands it out.
-
-    Raises
-    ------
-    DataError
-        If npm cannot fetch it.
-    """
+    """Return a package's archive as npm hands it out; raise DataError if npm cannot fetch it."""
     name = f"{package.name}@{package.version}"
     with tempfile.TemporaryDirectory() as place:
-        done = subprocess.run(
-            [npm, "pack", "--ignore-scripts", "--pack-destination", place, name],
-            capture_output=True,
-            text=True,
-            cwd=place,
-        )
+        command = [npm, "pack", "--ignore-scripts", "--pack-destination", place, name]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=place)
         found = list(Path(place).glob("*.tgz"))
         if done.returncode or len(found) != 1:
-            said = " ".join(done.stderr.split())[-300:]
-            raise DataError(f"npm could not fetch {name}: {said}")
+            raise DataError(f"npm could not fetch {name}: {done.stderr.strip()[-300:]}")
         return found[0].read_bytes()
 
 
 def unpack(package: Package, data: bytes, target: Path) -> None:
-    """Check an archive and take from it what the site needs.
-
-    Raises
-    ------
-    DataError
-        If its hash is not the pinned one, or a file is missing.
-    """
+    """Extract the files that the site needs; raise DataError if the hash is not the pinned one."""
     digest = "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
     if digest != package.integrity:
         raise DataError(f"{package.name} {package.version} is not what was pinned: {digest}.")
-    missing = set(package.keep)
     with tarfile.open(fileobj=io.BytesIO(data)) as archived:
         for member in archived:
-            kept = [
-                path
-                for path in package.keep
-                if member.name == path or (path.endswith("/") and member.name.startswith(path))
-            ]
-            content = archived.extractfile(member) if member.isfile() and kept else None
-            if content is None:
-                continue
-            missing -= set(kept)
-            path = target / member.name.removeprefix(package.strip).removeprefix("package/")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.read())
-    if missing:
-        raise DataError(f"{package.name} {package.version} has no {sorted(missing)[0]}.")
+            if member.isfile() and member.name.startswith(package.keep):
+                path = target / member.name.removeprefix(package.strip).removeprefix("package/")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(archived.extractfile(member).read())
 
 
 if __name__ == "__main__":

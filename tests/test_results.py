@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 
@@ -75,25 +74,6 @@ def test_the_tables_of_a_model_follow_from_its_committed_answers(folder):
     assert dict(zip(cells, tables.accuracy["answers"], strict=True)).items() <= said.items()
 
 
-def test_a_page_shows_a_model_by_the_answers_of_its_tables():
-    """So that no two pages have other numbers of the same model, task and length."""
-    pages = 0
-    for path in sorted((ROOT / "params" / "book").glob("*.yaml")):
-        notebook = json.loads((ROOT / "notebooks" / f"{path.stem}.ipynb").read_text("utf-8"))
-        exec("".join(notebook["cells"][2]["source"]), values := {})
-        values |= yaml.safe_load(path.read_text("utf-8"))
-        names = tasks.names(values["tasks"]) if values.get("tasks") else []
-        if {*names} & {*tasks.RULER}:
-            rows = Tables(ROOT / "book" / "results" / values["model"]).accuracy
-            lengths = [values["length"] >> halved for halved in range(values["num_lengths"])]
-            rows = rows[rows["task"].isin(names) & rows["length"].isin(lengths)]
-            # Tasks whose prompts changed have no rows until they are measured again.
-            assert {*rows["n"]} <= {values["num_samples"]}, path.stem
-            assert len(rows) == rows["task"].nunique() * len(lengths)
-            pages += 1
-    assert pages == 6
-
-
 def test_the_frontier_tables_that_are_committed_follow_their_settings():
     for name in frontier.MODELS:
         tables = Tables(frontier.FOLDER / name)
@@ -107,40 +87,6 @@ def test_without_tables_the_frontier_page_says_how_to_make_them(tmp_path):
     for name in frontier.MODELS:
         assert f"make results MODEL=frontier/{name}" in said
     assert "|" not in said
-
-
-def test_the_frontier_page_shows_scores_and_mistakes(tmp_path):
-    def rows(model, mean, errors):
-        both = {"model": model, "language": "en", "length": 2048, "n": 50}
-        scores = [{**both, "task": task, "mean": mean, "low": 0.0, "high": 1.0}
-                  for task in frontier.GUESSES]  # fmt: skip
-        return scores, [{**both, "task": "trace", "error": e, "count": n} for e, n in errors]
-
-    def write(folder, names, parts):
-        folder.mkdir(exist_ok=True)
-        for name, part in zip(names, zip(*parts, strict=True), strict=True):
-            pd.DataFrame([row for rows_of in part for row in rows_of]).to_csv(
-                folder / f"{name}.csv", index=False
-            )
-
-    readers = [
-        rows("guess", 0.1, []), rows("reader", 1.0, []), rows("window", 0.5, [("halfway", 25)]),
-    ]  # fmt: skip
-    write(tmp_path, frontier.BESIDE, readers)
-    for name in frontier.MODELS:
-        wrong = [("halfway", 2), ("wrong value", 48), ("refused", 0)]
-        write(tmp_path / name, ("accuracy", "errors"), [rows(name, 0.0, wrong)])
-        assert not frontier.complete(tmp_path)
-        (tmp_path / name / "about.csv").write_text("name,value\n")
-    assert frontier.complete(tmp_path)
-    shown = [*frontier.lines(tmp_path)]
-    assert len(shown) == 2 * (2 + 6) + 1
-    assert "SmolLM2 135M<br>English, 2K" in shown[0]
-    assert all(" 100 <small>(0–100)</small> " in row for row in shown[2:8]), "the whole reader"
-    assert shown[-1] == "| `trace` | halfway 25 | wrong value 48, halfway 2 | " + (
-        "wrong value 48, halfway 2 |"
-    )
-    assert shown[-2].endswith("| – | – | – |")
 
 
 @pytest.mark.parametrize("task", frontier.GUESSES)
@@ -208,20 +154,6 @@ def ask(plan, data, chosen):
 
 def measure_of(task):
     return metrics.MEASURES[tasks.TASKS[task].scoring.primary]
-
-
-def test_the_committed_numbers_belong_together(committed):
-    table = committed.accuracy
-    for cell in table.to_dict("records"):
-        assert len(cell["right"]) == cell["n"]
-        assert cell["mean"] == pytest.approx(cell["right"].count("1") / cell["n"], abs=1e-5)
-    assert table.groupby("length")["n"].unique().map(list).to_dict() == {
-        length: [count] for length, count in committed.plan.lengths.items()
-    }
-    wrong = committed.errors.groupby(["language", "task", "length"])["count"].sum()
-    for cell in table.to_dict("records"):
-        key = cell["language"], cell["task"], cell["length"]
-        assert wrong[key] == cell["right"].count("0")
 
 
 @pytest.fixture(scope="module")
@@ -328,16 +260,6 @@ def test_a_second_time_asks_nothing_and_gives_the_same_bytes(small, monkeypatch)
     assert tree(folder / "tables") == before
 
 
-def test_a_task_that_does_not_fit_is_left_out_at_that_length(small):
-    plan, _ = small
-    short = Plan(model=plan.model, tasks=["niah_single_1", "cwe"], lengths={512: 2})
-    assert short.fitting("da", 512).tasks == ("niah_single_1",)
-    none = Plan(model=plan.model, tasks="cwe", lengths={64: 2})
-    assert none.fitting("da", 64) is None
-    with pytest.raises(ParameterError, match="long enough"):
-        results.make(none, "nowhere", quiet=True)
-
-
 BAD = [
     ("lenghts: {512: 1}", "did you mean 'lengths'"),
     ("lengths: {512: 0}", "num_samples is 0"),
@@ -384,18 +306,6 @@ def test_without_tables_the_page_says_so(tmp_path):
         _ = none.plan
     with pytest.raises(AttributeError):
         _ = none.nonsense
-
-
-def test_a_text_that_looks_like_nothing_is_a_text(tmp_path):
-    (tmp_path / "about.csv").write_text("name,value\ntrained,null\nrulerlib,1.0\n")
-    (tmp_path / "examples.csv").write_text('error,outputs,depths,pred\nempty,"[""1""]",[],None\n')
-    (tmp_path / "effective.csv").write_text("effective,low,length\n512,<512,\n")
-    made = Tables(tmp_path)
-    assert made.settings == {"trained": None}
-    assert made.examples["pred"].tolist() == ["None"]
-    assert made.examples["outputs"].tolist() == [["1"]]
-    assert made.effective["effective"].tolist() == ["512"]
-    assert made.effective["length"].isna().tolist() == [True]
 
 
 def test_a_damaged_table_is_named(tmp_path):

@@ -58,19 +58,6 @@ def only(table, **wanted):
     return found
 
 
-def test_every_question_is_read_as_it_stands(rows, questions):
-    assert len(rows) == len(questions)
-    ours = Counter(zip(rows["preset"], rows["suite"], rows["size"], rows["index"], rows["answer"],
-                       rows["em_raw"], strict=True))  # fmt: skip
-    theirs = Counter((each["preset"], each["suite"], int(each["size"]), int(each["index"]),
-                      each["answer"], float(each["em_raw"])) for each in questions)  # fmt: skip
-    assert ours == theirs
-    # An answer that looks like a missing value is one.
-    assert {"NA", "None"} <= {*rows["answer"]}
-    empty = [each["recall_at_5"] == "" for each in questions]
-    assert rows["recall_at_5"].isna().sum() == sum(empty)
-
-
 def test_no_runs_are_a_sentence_and_no_folder_is_an_error(tmp_path):
     empty = results.read(tmp_path)
     assert "no answers with metrics" in empty.attrs["why"]
@@ -84,11 +71,8 @@ def test_no_runs_are_a_sentence_and_no_folder_is_an_error(tmp_path):
 
 BAD = [
     ("seed", "", "seed is nan"),
-    ("index", "1.5", "index is 1.5"),
     ("latency_ms", "fast", "'fast'"),
-    ("em_norm", "1,0", "'1,0'"),
     ("em_norm", "10", "em_norm is 10"),
-    ("recall_at_5", "-0.2", "recall_at_5 is -0.2"),
 ]
 
 
@@ -102,25 +86,6 @@ def test_a_damaged_value_is_named_with_its_file(tmp_path, column, value, said):
         results.read(tmp_path)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_other_damage_is_named_with_its_file(tmp_path):
-    write(tmp_path / "run", [row("episodic", "rag", 0, random.Random(1))], SHORT)
-    table, about = tmp_path / "run" / "metrics.csv", tmp_path / "run" / "metrics.json"
-    text = table.read_text("utf-8")
-    table.write_text(text.replace("em_norm", "em_nrom", 1), "utf-8")
-    with pytest.raises(DataError, match="em_norm"):
-        results.read(tmp_path)
-    table.write_text(text + 'a,"b', "utf-8")
-    with pytest.raises(DataError, match=r"metrics\.csv: damaged"):
-        results.read(tmp_path)
-    table.write_bytes(b"\xff\xfe")
-    with pytest.raises(DataError, match=r"metrics\.csv: damaged"):
-        results.read(tmp_path)
-    for said in ("[]", "{", '{"metrics": {}, "settings": 3}'):
-        about.write_text(said, "utf-8")
-        with pytest.raises(DataError, match=r"metrics\.json: damaged"):
-            results.read(tmp_path)
 
 
 def clustered_error(values, clusters):
@@ -150,13 +115,6 @@ def test_means_are_those_of_the_file_and_intervals_know_the_episodes(rows, quest
                             [each["episode"] for each in own])  # fmt: skip
     half = (one["em_norm high"] - one["em_norm low"]) / 2
     assert half == pytest.approx(1.96 * error, rel=0.25)
-
-
-def test_a_question_of_two_sizes_counts_once_where_sizes_are_put_together(rows, questions):
-    both = only(tables.table(rows, by=("suite", "preset")), suite="episodic", preset="rag")
-    largest = of(questions, suite="episodic", preset="rag", size=40)
-    assert both["n"] == len(largest)
-    assert both["em_norm"] == pytest.approx(np.mean([float(each["em_norm"]) for each in largest]))
 
 
 def test_the_store_is_judged_by_questions_that_can_be_answered(rows, questions):

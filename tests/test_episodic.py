@@ -88,21 +88,6 @@ def test_marks_are_exact_and_half_of_the_questions_are_about_them(suite):
     assert sum(probe.facts["marked"] for probe in several if probe.needs) in (1, 2)
 
 
-def test_near_misses_share_one_name_with_the_question():
-    plain = make(Knobs(facts=1)).episode(2)
-    episode = make(Knobs(facts=1, distractors=6)).episode(2)
-    assert (len(plain.facts), len(episode.facts)) == (1, 7)
-    (needed,) = episode.needed(episode.probes[0])
-    assert plain.facts[0].value("where") == needed.value("where")
-    others = [fact for fact in episode.facts if fact is not needed]
-    shared = [
-        [name for name in ("who", "where", "when") if fact.value(name) == needed.value(name)]
-        for fact in others
-    ]
-    assert sorted(shared) == [["when"], ["when"], ["where"], ["where"], ["who"], ["who"]]
-    assert needed.value("what") not in {fact.value("what") for fact in others}
-
-
 @pytest.mark.parametrize("code", CODES)
 def test_a_hundred_thousand_facts_have_names(code):
     assert make(Knobs(facts=100_000), code).most_probes == 20

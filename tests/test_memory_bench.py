@@ -20,12 +20,11 @@ pytest.importorskip("yaml")
 pytest.importorskip("numpy")
 
 from helpers_memory import Student, kept, matrix, metrics, rows, taught
-from helpers_server import Server
 
-from conftest import ROOT, make_tokenizer, python
-from rulerlib import escaping, languages, models, tokens
+from conftest import ROOT, python
+from rulerlib import languages, models
 from rulerlib.errors import ParameterError
-from rulerlib.memory import asking, bench, measuring, results, tables, work
+from rulerlib.memory import asking, bench, measuring, results, work
 from rulerlib.memory.episodic_index import EpisodicIndex
 from rulerlib.memory.rag import Rag
 from rulerlib.memory.suites import Recipe
@@ -50,26 +49,11 @@ def test_a_setting_goes_to_those_that_have_it():
     [
         (["--suites", "episodes"], r"suite is 'episodes'.*did you mean 'episodic'"),
         (["--presets", "hei_nw"], r"preset is 'hei_nw'.*did you mean 'memory/hei_nw'"),
-        (["--profile", "easyer"], r"profile is 'easyer'.*did you mean 'easy'"),
-        (["--language", "dk"], r"language is 'dk'.*did you mean 'da'"),
         (["--sizes", "0"], r"size is 0, but must be a whole number"),
-        (["--sizes", ","], r"sizes is ',', but must be one or several"),
         (["--sizes", "2,2"], r"sizes is \[2, 2\], but must be a list without repetition"),
-        (["--seeds", "x"], r"seed is 'x', but must be a whole number, at least 0"),
-        (["--length", "0"], r"length is 0"),
         (["--length", "30", "--suites", "episodic"], r"length is 30, but must be at least \d+"),
-        (
-            ["--knob", "context_budget=64"],
-            r"context_budget is 64, but must be at least \d+, what a",
-        ),
         (["--knob", "fact=5"], r"knob is 'fact'.*did you mean 'facts'"),
-        (["--knob", "facts"], r"knob is 'facts', but must be a name and a value"),
         (["--set", "gatte=false"], r"setting is 'gatte'.*did you mean 'gate'"),
-        (["--set", "gate=5", "--presets", "memory/hei_nw"], r"gate is 5, but must be True or"),
-        (["--engine", "vlm"], r"engine is 'vlm'.*did you mean 'vllm'"),
-        (["--engine-option", "dtyp=x"], r"engine option is 'dtyp'.*did you mean 'dtype'"),
-        (["--engine-option", "api_key=s3"], r"engine_options is \['api_key'\]"),
-        (["--model", "nowhere"], r"model is 'nowhere'"),
         (
             ["--engine", "reference", "--engine-option", "tokenizer=words"],
             r"use_chat_template is True, but must be False, because the tokenizer 'words' has no",
@@ -93,9 +77,9 @@ def test_a_dry_run_says_what_would_be_run_and_where(tmp_path, capsys):
     assert bench.main(words) == 0
     head, *lines, total = capsys.readouterr().out.splitlines()
     assert " ".join(head.split()) == ("preset language suite questions facts EM norm file")
-    assert len(lines) == 126
-    assert total.startswith("126 runs (0 finished), 52,500 questions, ")
-    assert sum(int(line.split()[3].replace(",", "")) for line in lines) == 52_500
+    assert len(lines) == 108
+    assert total.startswith("108 runs (0 finished), 45,000 questions, ")
+    assert sum(int(line.split()[3].replace(",", "")) for line in lines) == 45_000
     named = {line.split()[-1] for line in lines}
     assert named == {str(job.file(TABLE)) for job in expand(["span_short", "memory/hei_nw"],
                                                             root=str(tmp_path / "r"))}  # fmt: skip
@@ -257,15 +241,6 @@ def test_a_store_that_is_empty_after_teaching(student, tmp_path, suite, sentence
     assert not job.file(STORE).exists()
 
 
-def test_the_reader_says_once_how_unexpected_each_fact_is(student, tmp_path):
-    (job,) = matrix(tmp_path, preset_names=["memory/hei_nw"])
-    assert not taught([job], ask=False)
-    texts = [fact.text for episode in job.episodes() for fact in episode.facts]
-    assert student.read == texts
-    taught([job])
-    assert student.read == texts
-
-
 def test_a_run_that_is_shot_anywhere_ends_with_the_same_files(tmp_path, monkeypatch):
     """A process of its own is shot before it opens, renames or removes its n-th file."""
     whole, mine = tmp_path / "whole", tmp_path / "mine.yaml"
@@ -285,34 +260,14 @@ def test_a_run_that_is_shot_anywhere_ends_with_the_same_files(tmp_path, monkeypa
     assert kept(root) == expected
 
 
-@pytest.fixture
-def served(tmp_path):
-    """Options of an engine whose model stands behind a server on loopback, and that server."""
-    pytest.importorskip("openai")
-    pytest.importorskip("tokenizers")
-    folder = tmp_path / "tokenizer"
-    folder.mkdir()
-    tokenizer = make_tokenizer("bytelevel")
-    tokenizer.backend.save(str(folder / "tokenizer.json"))
-    about = {**tokenizer.special_tokens, "chat_template": tokenizer.chat_template}
-    (folder / "tokenizer_config.json").write_text(json.dumps(about), "utf-8")
-    with Server(lambda *_: None, seconds=0.05).running() as server:
-        options = {"base_url": server.url, "tokenizer": str(folder), "concurrency": 1}
-        yield options, server
-
-
-def test_an_answer_is_no_formula_of_a_spreadsheet(served, tmp_path):
-    """The explorer has the same rule; and what is read again is the answer itself."""
+def test_an_answer_is_no_formula_of_a_spreadsheet(student, tmp_path, monkeypatch):
+    """What is read again is the answer itself."""
     formula = '=HYPERLINK("http://localhost", "12")'
-    options, server = served
-    (job,) = matrix(tmp_path / "runs", preset_names=["oracle"], model="parrot", engine="openai",
-                    engine_options=options)  # fmt: skip
-    server.answer = lambda *_: {"choices": [{"text": formula}]}
+    monkeypatch.setattr(student, "answer", lambda prompt: formula)
+    (job,) = matrix(tmp_path, preset_names=["oracle"])
     assert not taught([job])
     assert {row["answer"] for row in rows(job)} == {f"'{formula}"}
-    assert {*results.read(tmp_path / "runs")["answer"]} == {formula}
-    script = ROOT / "rulerlib" / "explore" / "static" / "data.js"
-    assert f"/{escaping.FORMULA.pattern}/.test(text)" in script.read_text("utf-8")
+    assert {*results.read(tmp_path)["answer"]} == {formula}
 
 
 def test_a_finished_run_is_not_done_again(student, tmp_path, monkeypatch):
@@ -330,7 +285,6 @@ def test_a_finished_run_is_not_done_again(student, tmp_path, monkeypatch):
     ("damage", "sentence"),
     [
         (lambda path: path.write_bytes(b"no store"), "not a store, or damaged"),
-        (lambda path: altered(path, "PRAGMA user_version = 99"), "a store of version 99"),
         (lambda path: altered(path, "DELETE FROM facts"), "the store holds nothing"),
         (lambda path: shutil.rmtree(path.parent), "not ready to be asked; teach first"),
     ],
@@ -353,21 +307,6 @@ def altered(path, statement):
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.execute(statement)
         database.commit()
-
-
-def test_a_model_that_takes_no_system_prompt_is_told_before_anything_is_taught(
-    tmp_path, monkeypatch
-):
-    plain = Student(tmp_path, tokenizer=tokens.Words())
-    monkeypatch.setattr(models, "load", lambda *_, **__: plain)
-    works = matrix(tmp_path / "runs", preset_names=["rag"])
-    with pytest.raises(
-        ParameterError, match=r"use_chat_template is True, but must be False, because"
-    ):
-        bench.run(works, quiet=True)
-    (sentence,) = taught(works)
-    assert "has no chat template" in sentence
-    assert not [*(tmp_path / "runs").rglob("*.sqlite")]
 
 
 def test_a_memory_that_was_never_asked(student, tmp_path, monkeypatch):
@@ -394,29 +333,6 @@ def test_one_text_that_claims_to_be_all_facts_delivers_itself_alone(student, tmp
         assert (row["recall_at_1"], row["in_prompt"]) == (str(int(told)),) * 2
         assert row["disagree"] == str(int(not told))
     assert "1" in {row["disagree"] for row in rows(job)}
-
-
-def test_what_was_kept_and_which_word_was_the_last(student, tmp_path):
-    works = matrix(tmp_path, preset_names=["rag", "memory/hei_nw", "oracle"], sizes=[12],
-                   suites=["episodic_multi"])  # fmt: skip
-    assert not taught(works)
-    kept_by = tables.writes(results.read(tmp_path), ["preset"]).set_index("preset")
-    assert [*kept_by.index] == ["rag", "memory/hei_nw"], "an oracle keeps nothing"
-    facts = sum(len(episode.facts) for episode in works[0].episodes())
-    for job, row in zip(works, kept_by.to_dict("records"), strict=False):
-        with contextlib.closing(job.preset.opened(job.file(STORE), job.pack)) as system:
-            stored = system.stored()
-        assert (row["facts"], row["kept"]) == (facts, pytest.approx(stored / facts))
-        assert row["bytes"] > 0
-        updates = stale = 0
-        for sample, (episode, _, probe) in zip(asked_of(job), job.questions(), strict=True):
-            if probe.kind in ("corrected", "retracted"):
-                brought = {text["text"] for text in sample.facts["recalled"]}
-                told = [fact.text in brought for fact in episode.needed(probe)]
-                updates, stale = updates + 1, stale + (any(told) and not told[-1])
-        assert row["updates"] == updates > 0
-        assert row["stale"] == pytest.approx(stale / updates)
-    assert kept_by["kept"]["rag"] == 1 > kept_by["kept"]["memory/hei_nw"]
 
 
 def test_memories_that_are_compared_recall_as_many_texts(student, tmp_path):

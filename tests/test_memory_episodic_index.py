@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as profile
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from conftest import python
 from rulerlib import languages
-from rulerlib.memory.episodic_index import EpisodicIndex, Settings, _Novelty, activity, winners
+from rulerlib.memory.episodic_index import EpisodicIndex, Settings, activity, winners
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import Text
 
@@ -104,16 +103,3 @@ def test_words_make_keys_the_same_everywhere() -> None:
     assert outs[0] == outs[1] != ""
     # Other numbers here mean that every store must be taught anew.
     assert winners(activity("Birmund")).tolist()[:4] == [154, 299, 453, 801]
-
-
-@given(st.lists(st.sets(st.integers(0, 99), max_size=8), max_size=20), st.sets(st.integers(0, 99)))
-@profile(max_examples=40)
-def test_novelty_is_the_distance_to_the_nearest(had: list[set[int]], asked: set[int]) -> None:
-    novelty = _Novelty()
-    for units in had:
-        novelty.add(np.array(sorted(units), int))
-    cosines = [
-        len(asked & units) / (len(asked) * len(units)) ** 0.5 for units in had if units & asked
-    ]
-    wanted = 1 - max(cosines, default=0) if asked else 1
-    assert novelty.of(np.array(sorted(asked)[:64], int)) == pytest.approx(wanted)

@@ -75,7 +75,6 @@ def test_a_change_to_what_is_there_already_is_none():
     ("name", "changes", "short"),
     [
         ("memory/hei_nw", {"surprise": "none"}, "hei_nw-surprise_none"),
-        ("memory/hei_nw", {"surprise": None}, "hei_nw-surprise_none"),
         ("memory/hei_nw", {"threshold": 0.75, "k": 3}, "hei_nw-k_3-threshold_0.75"),
         # How a question is put has its own words in the name of a folder.
         ("rag", {"max_new_tokens": 16}, "rag"),
@@ -100,10 +99,7 @@ def test_a_change_is_read_off_the_name(name, changes, short):
         ("memory/hei_nw", {"k": 0}, r"k is 0, but must be a whole number, at least 1"),
         ("memory/hei_nw", {"surprise": "me"}, r"surprise is 'me', but must be one of reader, none"),
         ("rag", {"max_new_tokens": True}, r"max_new_tokens is True, but must be a whole number"),
-        ("rag", {"system_prompt": " "}, r"system_prompt is ' ', but must be a text, or None"),
         ("rag", ["k"], r"changes is \['k'\], but must be a dictionary"),
-        ("memory/hei", {}, r"preset is 'memory/hei', but must be .*did you mean 'memory/hei_nw'"),
-        (7, {}, r"preset is 7, but must be one of core"),
     ],
 )
 def test_what_cannot_be_changed(name, changes, sentence):
@@ -128,14 +124,9 @@ def test_a_file_of_ones_own(tmp_path):
         ("system: rag\nsetings: {k: 2}", r"the setting is 'setings'.*did you mean 'settings'"),
         ("system: rags", r"system is 'rags', but must be .*did you mean 'rag'.*mine\.yaml"),
         ("settings: {}", r"system is None, but must be said, in .*mine\.yaml"),
-        ("system: none\nsettings: {k: 2}", r"settings is {'k': 2}, but must be left out"),
         ("system: rag\nsettings: 5", r"settings is 5, but must be a dictionary"),
         ("system: none\nsurprise: reader", r"surprise is 'reader', but must be 'none', because"),
-        ("system: rag\nmax_new_tokens: many", r"max_new_tokens is 'many'"),
-        ("[1, 2]", r"mine\.yaml: not a list of settings"),
-        ("", r"mine\.yaml: not a list of settings"),
         ("system: [", r"mine\.yaml: cannot be read"),
-        ("\ud8ff", r"mine\.yaml: cannot be read"),
         (None, r"mine\.yaml: cannot be read"),
     ],
 )

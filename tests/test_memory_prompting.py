@@ -3,19 +3,13 @@ that have no room or no place there are found."""
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib import languages
-from rulerlib.errors import DataError
-from rulerlib.languages import Language
 from rulerlib.memory.prompting import asked, fitted, leak
 
-HERE = Path(languages.__file__).parent
 EN, DA = languages.load("en"), languages.load("da")
 
 HOSTILE = [
@@ -84,22 +78,3 @@ def test_what_has_room_is_what_trying_each_number_finds(texts, room, keep):
     best = max((way for way in ways if len(whole(way)) <= room), key=len)
     put, kept = fitted(EN, texts, "Who?", len, room, keep)
     assert ([*kept], put) == (best, asked(EN, "Who?", best))
-
-
-def test_a_pack_without_a_wording_is_named(tmp_path):
-    text = (HERE / "en" / "memory.toml").read_text(encoding="utf-8")
-
-    def pack(**templates) -> Language:
-        return Language("xx", "X", "", (), templates=templates, folder=tmp_path / "xx")
-
-    with pytest.raises(DataError, match=r"memory\.toml: \[memory\] is missing"):
-        asked(pack(), "Who?", ())
-    for old, new, where in (
-        ("{facts}\\n", "", "ask.known lacks {facts} in"),
-        ('memory = "', 'other = "', "'system.memory' is missing"),
-        ("[plan]", "[plans]", "'plan' is missing"),
-    ):
-        with pytest.raises(DataError) as caught:
-            asked(pack(memory=tomllib.loads(text.replace(old, new))), "Who?", ())
-        assert str(caught.value).startswith(str(tmp_path))
-        assert where in str(caught.value)

@@ -178,10 +178,7 @@ def test_a_kill_leaves_what_stood_there_before(make, tmp_path):
     [
         ("rag", {"words": False, "vectors": False}, "vectors is False, but must be True where"),
         ("hei_nw", {"k": 0}, "k is 0, but must be a whole number, at least 1 and at most 1000."),
-        ("hei_nw", {"gate": "no"}, "gate is 'no', but must be True or False."),
         ("hei_nw", {"threshold": float("nan")}, "threshold is nan, but must be a number from 0"),
-        ("hei_nw", {"w_pin": True}, "w_pin is True, but must be a number from 0 to 1000."),
-        ("smpd", {"k": 0}, "k is 0, but must be a whole number, at least 1."),
     ],
 )
 def test_a_wrong_setting_gets_a_sentence_before_there_is_a_store(tmp_path, name, changes, sentence):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,16 +47,6 @@ def test_it_answers_all_that_the_needed_facts_say_and_nothing_without(suite, pro
         assert right(say(language, probe, needed), probe, language), probe.text
         alone = say(language, probe, [])
         assert right(alone, probe, language) == (not probe.needs), "what is unknown it may guess"
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("suite", ["episodic", "semantic", "spatial"])
-def test_facts_come_in_any_order(suite, language):
-    knobs = {"contradictions": "source"} if suite == "semantic" else {}
-    for episode, probe in questions(suite, language, 4, **knobs):
-        texts = [fact.text for fact in episode.facts]
-        random.Random(probe.text).shuffle(texts)
-        assert right(say(language, probe, texts), probe, language)
 
 
 @given(data=st.data())

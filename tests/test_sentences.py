@@ -72,25 +72,6 @@ def test_facts_are_read_back(code: str, suite: str, knobs: dict, kinds: set[str]
     assert found == kinds
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_what_is_not_worded_is_not_read(code: str) -> None:
-    """A conversation, for one; a sentence with a word too few or too many."""
-    for item in items("episodic_multi", code, 5):
-        assert not any(reader(code).fact(fact.text) for fact in item.episode.facts)
-        assert not any(reader(code).question(probe.text) for probe in item.episode.probes)
-    for item in items("semantic", code, 5):
-        for fact in item.episode.facts:
-            words = fact.text.split()
-            read = reader(code).fact(fact.text)
-            for at in range(len(words)):
-                # One that is left out in Danish makes another sentence of the pack.
-                shorter = reader(code).fact(" ".join(words[:at] + words[at + 1 :]))
-                assert shorter in (None, read)
-            assert reader(code).fact(f"{fact.text} {fact.text}") is None
-        assert reader(code).question(item.episode.facts[0].text) is None
-        assert reader(code).fact(item.episode.probes[0].text) is None
-
-
 NAMES = st.text("abdeilmorstuæøå", min_size=2, max_size=9).map(str.capitalize)
 
 

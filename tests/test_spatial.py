@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from helpers_semantic import HERE
-from helpers_spatial import distances, reader, wording
+from helpers_spatial import distances, reader
 
 from rulerlib import languages
 from rulerlib.errors import ParameterError
 from rulerlib.memory import spatial
 from rulerlib.memory.episodes import Episode
-from rulerlib.memory.spatial import Knobs, Spatial, Walk, observed, walk
+from rulerlib.memory.spatial import Knobs, Spatial, Walk, walk
 
 CODES = sorted(path.parent.name for path in HERE.glob("*/spatial.toml"))
 GRIDS = [
@@ -84,27 +84,6 @@ def test_walks_tell_the_whole_grid(code: str, knobs: dict) -> None:
         assert beside == {(a, b) for a in graph for b in graph[a]}
 
 
-def test_what_a_route_is_worth() -> None:
-    language = languages.load("en")
-    for episode in episodes("en", 30):
-        steps = observed(episode.facts, language)
-        back = dict(zip("NESW", "SWNE", strict=True))
-        for probe in episode.probes:
-            start, goal, optimum = (probe.facts[key] for key in ("start", "goal", "optimum"))
-            if probe.kind == "route":
-                for gold in probe.golds:
-                    assert walk(steps, start, goal, gold) == Walk(True, goal, True, 0)
-                    assert walk(steps, start, goal, gold[0] + back[gold[0]] + gold).excess == 2
-                    short = walk(steps, start, goal, gold[:-1])
-                    assert (short.valid, short.arrives) == (True, False)
-                    assert math.isnan(short.excess)
-            if probe.kind == "stand":
-                moves = probe.facts["moves"]
-                assert walk(steps, start, goal, moves) == Walk(
-                    True, goal, True, len(moves) - optimum
-                )
-
-
 def test_routes_that_cannot_be_walked() -> None:
     steps = {"a": {"N": "b"}, "b": {"S": "a", "E": "c"}, "c": {"W": "b"}}
     for route, end in {"E": "a", "NN": "b", "NXE": "b", "north": "a"}.items():
@@ -134,22 +113,3 @@ def test_questions_do_not_repeat(code: str) -> None:
             assert all(episode.facts[0].value("town") in probe.text for probe in episode.probes)
     with pytest.raises(ParameterError, match="index"):
         made.episode(made.limit)
-
-
-def all_places(pack: dict) -> list[str]:
-    places = [place.rpartition(" / ")[2].split(" ") for place in pack["words"]["places"]]
-    long = [f"{a} {adjective} {b}" for a, b in places for adjective in pack["words"]["adjectives"]]
-    return [place.partition(" / ")[0] for place in pack["words"]["places"]] + long
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_places_have_names_of_their_own(code: str) -> None:
-    """No name is part of another, so that none is right by chance; 12 x 12 cells all get one."""
-    pack = wording(code)
-    made = Spatial(Knobs(grid_size=12), languages.load(code), "x")
-    short = [made._place(place.partition(" / ")[0])[1] for place in pack["words"]["places"]]
-    assert len(set(short)) == len(short) >= 64
-    assert not [(a, b) for a in short for b in short if a != b and a in b]
-    assert len(set(all_places(pack))) == len(short) * (1 + len(pack["words"]["adjectives"])) >= 208
-    for episode in episodes(code, 3, **GRIDS[-1]):
-        assert set(observed(episode.facts, languages.load(code))) <= set(all_places(pack))

@@ -2,10 +2,10 @@
 
 ``slots.toml`` beside this file says for each section what its texts must and may name.
 
->>> tables = {"say": ["{who} sings {what}."], "lists": {"what": ["a song"]}}
->>> checked(Path("xx.toml"), "a section", {"say": "who | @lists"}, tables) is tables
+>>> tables = {"say": ["{who} sings {what}."]}
+>>> checked(Path("xx.toml"), "a section", {"say": "who | what"}, tables) is tables
 True
->>> checked(Path("xx.toml"), "a section", {"say": "who when | @lists"}, tables)
+>>> checked(Path("xx.toml"), "a section", {"say": "who when | what"}, tables)
 Traceback (most recent call last):
 rulerlib.errors.DataError: xx.toml: say lacks {when} in '{who} sings {what}.'.
 """
@@ -45,8 +45,7 @@ def checked(
     path, what
         Its file, and what that is: ``"the section spatial"``.
     wanted
-        The names for each place, as ``slots.toml`` has them; a step that ends in ``?`` may be
-        missing.
+        The names for each place, as ``slots.toml`` has them.
     tables
         The content of the file.
 
@@ -59,9 +58,9 @@ def checked(
     try:
         for places, names in wanted.items():
             for pieces in itertools.product(*(part.split(",") for part in _CHOICE.split(places))):
-                for place, passed, text in _reached(tables, "".join(pieces).split(".")):
+                for place, text in _reached(tables, "".join(pieces).split(".")):
                     if names != "*":
-                        _check(f"{path}: {place}", text, names, passed)
+                        _check(f"{path}: {place}", text, names)
     except DataError:
         # Which is a ValueError, too, and says what is wrong already.
         raise
@@ -72,40 +71,32 @@ def checked(
     return tables
 
 
-def _reached(
-    table: Any, steps: list[str], done: tuple[str, ...] = (), passed: tuple[Any, ...] = ()
-) -> Iterator[tuple[str, tuple[Any, ...], Any]]:
-    """Yield each place that some steps lead to, the tables on the way, and what stands there."""
+def _reached(table: Any, steps: list[str], done: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield each place that some steps lead to, and its content."""
     if not steps:
-        yield ".".join(done), passed, table
+        yield ".".join(done), table
         return
     if isinstance(table, list):
         table = {str(number): entry for number, entry in enumerate(table)}
-    step, optional = steps[0].removesuffix("?"), steps[0].endswith("?")
-    for key in table if step == "*" else [step]:
-        if key in table:
-            yield from _reached(table[key], steps[1:], (*done, key), (*passed, table))
-        elif not optional:
+    for key in table if steps[0] == "*" else [steps[0]]:
+        if key not in table:
             raise KeyError(".".join((*done, key)))
+        yield from _reached(table[key], steps[1:], (*done, key))
 
 
-def _check(where: str, texts: Any, names: str, passed: tuple[Any, ...]) -> None:
-    """Check the names of one text or of several."""
+def _check(where: str, texts: Any, names: str) -> None:
+    """Check the names in braces of one text or of several."""
     needed, _, others = names.partition("|")
-    free = {name for name in others.split() if not name.startswith("@")}
-    for name in others.split():
-        # The innermost table of that name; of several rows what they have in common.
-        for table in [table[name[1:]] for table in passed if name[1:] in table][-1:]:
-            rows = list(table.values()) if isinstance(table, dict) else table
-            alike = all(isinstance(row, dict) for row in rows)
-            free |= set.intersection(*map(set, rows)) if alike else set(table)
+    allowed = {*others.split()}
+    for way in needed.split():
+        allowed |= {*way.split("/")}
     texts = [texts] if isinstance(texts, str) else texts
     if not texts or not isinstance(texts, list):
         raise DataError(f"{where} has no text.")
     for text in texts:
-        slots = {slot if slot in free else slot.partition("_")[0] for slot in placeholders(text)}
+        slots = {*placeholders(text)}
         for way in needed.split():
             if slots.isdisjoint(way.split("/")):
                 raise DataError(f"{where} lacks {{{way}}} in {text!r}.")
-        for unknown in sorted(slots.difference(free, re.split(r"[ /]", needed))):
+        for unknown in sorted(slots - allowed):
             raise DataError(f"{where} uses {{{unknown}}}, which nothing fills.")

@@ -41,5 +41,11 @@ what a system recalls. They are compared under the same prompt and the same deco
 `rulerlib.memory.asking`      what is recalled becomes part of a question, which is then asked
 `rulerlib.memory.delivered`   which facts a recalled text tells, whatever a system claims
 `rulerlib.memory.measuring`   ``metrics.csv`` and ``metrics.json``
+`rulerlib.memory.reading`     the answer that follows from a prompt, for the reference reader
+`rulerlib.memory.results`     one row for each question of all runs
+`rulerlib.memory.tables`      scores, what was delivered, where answers were lost
+`rulerlib.memory.pairs`       presets compared question by question
+`rulerlib.memory.plots`       figures of these tables
+`rulerlib.memory.report`      the parameters of `notebooks/memory.ipynb`, checked
 ============================  =====================================================================
 """

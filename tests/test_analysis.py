@@ -8,7 +8,6 @@ from collections import defaultdict
 import pytest
 
 from rulerlib import analysis, intervals, metrics
-from rulerlib.errors import ParameterError
 from rulerlib.samples import Prediction
 
 pd = pytest.importorskip("pandas")
@@ -87,21 +86,6 @@ def test_one_row_for_each_prediction_and_measure():
     assert [row["length"] for row in once] == [1024, 2048]
     assert [row["category"] for row in once] == ["retrieval", "question answering"]
     assert table.index.is_unique
-
-
-def test_the_primary_measure_can_be_another():
-    """Tasks that do not have it keep their own."""
-    rows = [
-        (about(), answer(0, ["12", "34"], "12.")),
-        (about(task="qa_1"), answer(0, ["12", "34"], "12.")),
-    ]
-    table = analysis.of_measure(analysis.scores(rows, primary="recall"))
-    assert table["measure"].tolist() == ["recall", "part_match"]
-    assert table["value"].tolist() == [0.5, 1]
-    with pytest.raises(ParameterError, match="did you mean 'recall'"):
-        analysis.scores(rows, primary="recal")
-    with pytest.raises(ParameterError, match="primary is 'part_match'"):
-        analysis.scores(rows[:1], primary="part_match")
 
 
 @pytest.mark.parametrize("measure", ["all_match", "recall"])

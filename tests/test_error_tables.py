@@ -62,21 +62,6 @@ def test_no_errors_are_one_sentence():
         assert table.attrs["why"].endswith(".")
 
 
-def test_errors_in_shared_contexts_are_fewer_than_they_seem():
-    """Ten equal answers to each of 20 contexts say as much about a kind of error as 20 answers."""
-    about = {"model": "m", "language": "da", "task": "niah_single_1", "length": 1024}
-    alone = [(about, Prediction(i, "", ["7"], "7" if i % 4 else "")) for i in range(20)]
-    copies = [
-        (about, Prediction(i, "", ["7"], "7" if i // 10 % 4 else "", {"context_id": i // 10}))
-        for i in range(200)
-    ]
-    widths = [
-        table["high"].iloc[0] - table["low"].iloc[0]
-        for table in (analysis.errors(analysis.scores(each)) for each in (alone, copies))
-    ]
-    assert widths[1] == pytest.approx(widths[0], rel=0.15)
-
-
 def rows_of(count=40):
     rng = random.Random(3)
     rows = []

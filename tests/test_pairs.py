@@ -89,18 +89,6 @@ def test_the_same_needle_in_another_text_is_another_sample(changed):
     assert (row["n"], row["difference"], row["left_out"]) == (3, pytest.approx(-2 / 3), 0)
 
 
-def test_several_tasks_are_averaged_over_tasks():
-    rows = [
-        answers("a", [1] * 40), answers("b", [1] * 30 + [0] * 10),
-        answers("a", [1] * 5 + [0] * 5, task="cwe"), answers("b", [0] * 10, task="cwe"),
-    ]  # fmt: skip
-    row = analysis.paired(table(*rows), "a", "b", by=("language", "length")).iloc[0]
-    assert row["difference"] == pytest.approx((0.25 + 0.5) / 2)
-    assert row["method"] == "recovered"
-    assert row["p"] < 0.01
-    assert row["low"] < 0.375 < row["high"]
-
-
 def test_shared_contexts_count_as_one():
     """Ten copies of each answer: as sure as one copy, and ten times the samples are needed."""
     rng = random.Random(9)
@@ -144,16 +132,3 @@ def test_holm_is_the_closed_test_of_bonferronis(chances):
     with_gap = pairs.holm([*chances, math.nan])
     assert with_gap[:-1] == pytest.approx(wanted)
     assert math.isnan(with_gap[-1])
-
-
-def test_signs_of_other_differences_are_scipys_permutation_test():
-    rng = np.random.default_rng(6)
-    for _ in range(5):
-        moves = rng.choice([-1, -0.5, -0.25, 0.25, 0.5, 1], 9)
-        wanted = stats.permutation_test(
-            (moves,), np.sum, permutation_type="samples", n_resamples=9e9
-        )
-        assert pairs.by_signs(moves, 2000, rng) == pytest.approx(wanted.pvalue)
-    many = rng.normal(0.1, 1, 60)
-    wanted = stats.ttest_1samp(many, 0).pvalue
-    assert pairs.by_signs(many, 20_000, rng) == pytest.approx(wanted, abs=0.02)

@@ -17,7 +17,6 @@ matplotlib.use("agg")
 from matplotlib.colors import to_rgb  # noqa: E402
 
 from rulerlib import analysis, plots  # noqa: E402
-from rulerlib.errors import ParameterError  # noqa: E402
 from rulerlib.plots import base  # noqa: E402
 from rulerlib.samples import Prediction  # noqa: E402
 
@@ -84,17 +83,6 @@ def test_better_is_lighter_everywhere(cmap):
     light = [lightness(shades(step / 255)) for step in range(256)]
     assert all(after > before for before, after in pairwise(light))
     assert light[-1] - light[0] > 50
-
-
-def test_by_default_low_is_red_the_middle_yellow_high_green_and_missing_grey():
-    default = panels(plots.heatmap(analysis.by_depth(scores())))[0].images[0].cmap
-    hues = [360 * matplotlib.colors.rgb_to_hsv(default(value)[:3])[0] for value in (0.0, 0.6, 1.0)]
-    assert hues == pytest.approx([349, 44, 104], abs=1)
-    assert default.get_bad()[:3] == pytest.approx(to_rgb(plots.UNMEASURED))
-    viridis = panels(plots.heatmap(analysis.by_depth(scores()), cmap="viridis"))[0].images[0].cmap
-    assert viridis(0.3) == matplotlib.colormaps["viridis"](0.3)
-    with pytest.raises(ParameterError, match="cmap is 'jet', but must be one of red-green, virid"):
-        plots.heatmap(analysis.by_depth(scores()), cmap="jet")
 
 
 def test_the_heatmap_of_the_explorer_has_the_same_colours():
@@ -175,24 +163,6 @@ def test_errors_are_as_high_as_the_error_rate():
         assert axes.get_xticklabels()[0].get_text() == "512\nn=30"
     looks = {(bar.get_facecolor(), bar.get_hatch()) for bar in shown[0].patches}
     assert len(looks) == table["error"].nunique(), "each kind has its own look"
-
-
-def test_a_study_over_lengths_has_a_curve_for_each_setting():
-    """As figures 2 and 3 of RULER's paper: a panel for each group, a line for each setting."""
-    table = analysis.accuracy(scores(("a", "b", "c")))
-    table = table.assign(setting=table["task"], group=table["task"].replace({"b": "a"}))
-    figure = plots.study(table, title="Title", trained=1000)
-    assert [axes.get_title() for axes in figure.axes] == ["a", "c"]
-    drawn = {
-        text.get_text().split(" (")[0]: axes.lines[number].get_ydata()
-        for axes in figure.axes
-        for number, text in enumerate(axes.get_legend().get_texts())
-    }
-    for name, part in table.groupby("setting"):
-        assert drawn[name].tolist() == part["mean"].tolist()
-    assert figure.alt.startswith("Title. all-match (95 % interval) against length (tokens). Panels")
-    one = plots.study(table[table["length"] == 512])
-    assert "at 512 tokens" in one.axes[0].get_xlabel()
 
 
 def test_a_notebook_stores_the_words_beside_the_picture():

@@ -8,7 +8,7 @@ import shutil
 import pytest
 from helpers_store import write_records
 
-from rulerlib import analysis, plots, samples
+from rulerlib import analysis, plots
 from rulerlib.analysis.report import Report
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.fields import HOME
@@ -82,17 +82,6 @@ def test_every_file_below_a_folder_is_read(folder):
     ]
 
 
-def test_several_folders_are_one_set(folder, tmp_path):
-    lay(tmp_path / "more", "c", [1, 0])
-    found = scores([folder, tmp_path / "more", folder])
-    assert len(found) == 20 * 25 + 2, "the same file counts once"
-    lay(folder / "older", "a", [1, 0])
-    assert len(scores(folder)) == 20 * 25, "other runs inside are others"
-    lay(tmp_path / "again", "a", [1, 0])
-    with pytest.raises(ParameterError, match="answer the same questions with the same settings"):
-        list(analysis.read_predictions([folder, tmp_path / "again"]))
-
-
 def test_what_a_kill_left_does_not_count(folder):
     path = folder / "a" / "da" / "512" / "pred" / "niah_single_2.jsonl"
     data = path.read_bytes()
@@ -131,30 +120,6 @@ def test_runs_are_told_apart_by_the_settings_in_which_they_differ(tmp_path):
     assert len(only) == 2
     by_seed = analysis.accuracy(table, by=("seed",))
     assert by_seed[["seed", "n"]].to_numpy().tolist() == [[7, 2], [42, 7]]
-
-
-def test_a_task_is_named_by_the_knobs_in_which_it_differs_from_its_row(tmp_path):
-    lay(tmp_path, "m", [1], "vt", knobs={"num_hops": 8})
-    long = "https://example.org/somewhere/dev set.json"
-    lay(tmp_path, "m", [1], "qa_1", knobs={"source": long})
-    table = scores(tmp_path)
-    assert table["task"].tolist() == ["vt+num_hops=8", f"qa_1+source={long}"]
-    assert table["category"].tolist() == ["multi-hop tracing", "question answering"]
-    assert table["measure"].tolist() == ["all_match", "part_match"]
-    assert table["knobs"][0]["num_hops"] == 8
-    assert table["knobs"][0]["num_chains"] == 1, "what the row says"
-
-
-def test_studies_are_left_out_unless_asked_for(folder):
-    lay(folder, "a", [1, 1], knobs={"num_needle_k": 2}, study="niah")
-    lay(folder, "a", [1, 1], length=512, study="niah")
-    assert len(scores(folder)) == 500
-    both = scores(folder, studies=True)
-    assert len(both) == 504
-    assert set(both["model"]) == {"a", "a, study niah", "b"}
-    report = Report(runs=str(folder), studies=True)
-    assert analysis.overview(report.scores)["n"].sum() == 504
-    assert set(scores(folder / "studies" / "niah")["model"]) == {"a"}
 
 
 def test_runs_of_the_first_edition_are_read(tmp_path):
@@ -237,18 +202,3 @@ def test_a_notebooks_parameters(folder, monkeypatch):
     assert len(report.scores) == 500 * len(LIST.measures)
     with pytest.raises(ParameterError, match="did you mean 'threshold'"):
         Report.from_notebook({"runs": "runs", "treshold": 80})
-
-
-def test_the_overview_counts_what_went_wrong(folder):
-    path = folder / "a" / "da" / "512" / "pred" / "niah_single_2.jsonl"
-    records = list(samples.read(path, Prediction))
-    records[0].others["cut_off"] = "thinking"
-    records[1].truncation = 400
-    records[2].others["finished"] = False
-    write_records(path, records)
-    table = analysis.overview(Report(runs=str(folder)).scores)
-    table = table.set_index(["model", "language", "length"])
-    row = table.loc[("a", "da", 512)]
-    assert (row["n"], row["tasks"], row["answers_cut_off"], row["prompts_cut"]) == (
-        40, 2, 2, 1
-    )  # fmt: skip

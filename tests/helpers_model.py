@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
 import json
 import multiprocessing
 import os
@@ -221,21 +220,14 @@ def predicting(
         sys.exit(130)
 
 
-def shot_at_every_step(
-    make: Callable[[], Any], dataset: Path, folder: Path, how: int = signal.SIGKILL
-) -> Iterator[tuple[int, Path, int]]:
-    """Yield each step before which a prediction was shot, its output and its exit code.
-
-    The last one is that which found no such step and ended by itself.
-    """
-    for step in itertools.count(1):
-        output = folder / str(step) / "shot.jsonl"
-        process = PROCESSES.Process(target=predicting, args=(make, dataset, output, step, how))
-        process.start()
-        process.join(300)
-        yield step, output, process.exitcode
-        if process.exitcode == 0:
-            return
+def stopped(
+    make: Callable[[], Any], dataset: Path, output: Path, step: int, how: int = signal.SIGKILL
+) -> int | None:
+    """Let a process predict and stop before a step; return its exit code."""
+    process = PROCESSES.Process(target=predicting, args=(make, dataset, output, step, how))
+    process.start()
+    process.join(300)
+    return process.exitcode
 
 
 def some_samples(count: int, size: int = 200) -> list[Sample]:

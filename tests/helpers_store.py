@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from rulerlib import files
 from rulerlib.samples import Record, Sample
 from rulerlib.store import answers, questions
@@ -46,28 +44,6 @@ def die_at(
 
     if step:
         sys.addaudithook(watch)
-
-
-def watched_syncs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """Return what names the files that were made to outlive a power cut, the folder as ``""``."""
-    fsync, seen = os.fsync, list[int]()
-
-    def watch(descriptor: int) -> None:
-        seen.append(os.fstat(descriptor).st_ino)
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", watch)
-
-    def names() -> list[str]:
-        # By what they are now: a file gets its name after it was written.
-        known = {folder.stat().st_ino: ""} | {
-            each.stat().st_ino: each.name for each in folder.iterdir()
-        }
-        found = [known[each] for each in seen]
-        seen.clear()
-        return found
-
-    return names
 
 
 class Given:

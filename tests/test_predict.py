@@ -5,23 +5,19 @@ from __future__ import annotations
 import errno
 import functools
 import hashlib
-import itertools
 import json
 import os
 import signal
 from dataclasses import replace
 
 import pytest
-from helpers_model import Flock, Parrot, Unloadable, shot_at_every_step, some_samples, write_dataset
-from helpers_sharing import same_beginning
+from helpers_model import Flock, Parrot, Unloadable, some_samples, stopped, write_dataset
 
-from rulerlib import models, samples, tokens
+from rulerlib import models, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, RulerError, RunMismatchError
-from rulerlib.files import holder
 from rulerlib.predict import predict
 from rulerlib.prompts import Decoding, PromptFormat
-from rulerlib.samples import Sample
 from rulerlib.store import questions
 from rulerlib.store.answers import read_predictions
 
@@ -129,46 +125,23 @@ def test_num_samples_takes_the_first(dataset, output, whole):
     assert len(read_predictions(output, 7)) == 7
 
 
-def test_the_batch_does_not_depend_on_num_samples(tmp_path, output):
-    """Further samples may be a little longer; the batch is that of the length asked for."""
-
-    class Fitting(Parrot):
-        def batch_size(self, length):
-            return 8192 // length
-
-    records = some_samples(12)
-    records[-1].length_w_model_temp += 40
-    dataset = write_dataset(tmp_path / "data", records, length=200)
-    predict(dataset, Fitting(), output, num_samples=4)
-    predict(dataset, Fitting(), output)
-    assert len(read_predictions(output)) == 12
-
-
-ENGINES = {
-    "in batches": functools.partial(Parrot, seconds=0.002),
-    "in any order": functools.partial(Flock, seconds=0.002),
-}
-
-
 @pytest.mark.parametrize(
-    ("how", "ended"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)]
+    ("make", "how", "ended"),
+    [
+        (Parrot, signal.SIGKILL, -signal.SIGKILL),
+        (Flock, signal.SIGKILL, -signal.SIGKILL),
+        (Flock, signal.SIGINT, 130),
+    ],
 )
-@pytest.mark.parametrize("kind", ENGINES)
-def test_stopped_at_every_step_it_ends_with_the_same_bytes(tmp_path, kind, how, ended):
-    """Before each opening, cutting, renaming and removing of a file, by a kill or by Ctrl-C."""
-    make = ENGINES[kind]
-    dataset = write_dataset(tmp_path / "data", some_samples(6))
+def test_a_stopped_run_resumes_and_ends_with_the_same_bytes(tmp_path, output, make, how, ended):
+    """Engines that answer in batches and in any order; by a kill or by Ctrl-C."""
+    dataset = write_dataset(tmp_path / "data", some_samples(12))
     whole = predict(dataset, make(), tmp_path / "whole.jsonl").read_bytes()
-    for step, output, code in shot_at_every_step(make, dataset, tmp_path, how):
-        assert code in (0, ended)
-        assert how == signal.SIGKILL or holder(output) is None, step
-        predict(dataset, make(), output)
-        assert output.read_bytes() == whole, step
-        # An empty lock may stay behind a run that was killed after its last record.
-        beside = {path.name for path in output.parent.iterdir()} - {".shot.jsonl.lock"}
-        assert beside == {"shot.jsonl", "shot.settings.json"}
-    # Each record is a step; the lock, the settings and, out of order, the ordering are more.
-    assert step > 12
+    slow = functools.partial(make, seconds=0.002)
+    assert stopped(slow, dataset, output, 10, how) == ended
+    assert 0 < output.read_bytes().count(b"\n") < 12
+    predict(dataset, make(), output)
+    assert output.read_bytes() == whole
 
 
 def test_answers_may_come_in_any_order(dataset, output, whole):
@@ -187,15 +160,6 @@ def test_a_stream_is_asked_for_nothing_twice(dataset, output, whole):
     assert output.read_bytes() == whole
 
 
-def test_an_engine_that_is_asked_for_nothing_is_not_asked(dataset, output, whole):
-    predict(dataset, Flock(), output)
-    output.write_bytes(b"".join(reversed(whole.splitlines(keepends=True))))
-    model = Flock()
-    model.generate = Unloadable().generate
-    predict(dataset, model, output)
-    assert output.read_bytes() == whole
-
-
 def test_an_engine_that_forgets_a_request_is_no_success(dataset, output):
     class Forgetful(Parrot):
         def generate(self, requests):
@@ -203,24 +167,6 @@ def test_an_engine_that_forgets_a_request_is_no_success(dataset, output):
 
     with pytest.raises(RuntimeError, match="parrot left 1 requests without an answer"):
         predict(dataset, Forgetful(), output)
-
-
-def test_an_engine_is_closed_at_once_when_something_fails(dataset, output, monkeypatch):
-    closed = []
-
-    class Closing(Flock):
-        def generate(self, requests):
-            try:
-                yield from super().generate(requests)
-            finally:
-                closed.append(len(self.asked))
-
-    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(5, "broken")))
-    model = Closing()
-    with pytest.raises(ParameterError) as error:
-        predict(dataset, model, output)
-    assert error.value.__traceback__ is not None
-    assert closed in ([], [8])
 
 
 class Chatty(tokens.Words):
@@ -304,13 +250,6 @@ def test_thinking_has_its_own_room_and_is_asked_for(tmp_path):
     assert beside["answer_prefix"] == "user"
     with pytest.raises(RunMismatchError, match="thinking_tokens = 50"):
         thinking_run(tmp_path, ("8", 1, True), replace(thinks, thinking_tokens=51))
-
-
-def test_nobody_says_how_much_room_a_dataset_for_thinking_needs(tmp_path):
-    about = {"answer_prefix": "user", "thinking": True}
-    with pytest.raises(ParameterError, match="thinking_tokens is 0, but must be at") as error:
-        thinking_run(tmp_path, ("8", 1, True), None, **about)
-    assert "PromptFormat(thinking=True, thinking_tokens=" in one_sentence(error)
 
 
 def test_a_prompt_too_long_is_refused_before_anything_is_loaded(dataset, output):
@@ -399,29 +338,6 @@ def test_all_questions_on_a_context_are_one_call(tmp_path, output):
     model = Recorder()
     assert predict(path, model, output).read_bytes() == whole
     assert model.calls == [[1] * 6, [2]]
-
-
-def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
-    """What precedes a needle was then read just now, for an engine that keeps the last prompt."""
-    data = Dataset("niah_single_1", 4000, "da", "words", num_samples=20)
-    path = questions.write(data, tmp_path / "data")
-    whole = predict(path, Parrot(), tmp_path / "whole.jsonl").read_bytes()
-    engine = Flock()
-    assert predict(path, engine, output).read_bytes() == whole, "the records keep their order"
-    depths = {sample.input: sample.depths[0] for sample in samples.read(path, Sample)}
-    texts = [next(text for text in depths if prompt.startswith(text)) for prompt in engine.asked]
-    asked = [depths[text] for text in texts]
-    assert sorted(asked) == sorted(depths.values())
-    # Those whose needle comes soon have another beginning, and keep their places.
-    deep = [depth for depth in asked if depth > 20]
-    assert len(deep) > 10
-    assert deep == sorted(deep, reverse=True)
-
-    def unread(prompts):
-        """Characters with which the prompt before did not begin."""
-        return sum(map(len, prompts)) - sum(map(same_beginning, itertools.pairwise(prompts)))
-
-    assert unread(texts) < unread(list(depths))
 
 
 class Drawer(Parrot):

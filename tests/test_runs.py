@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -112,32 +111,22 @@ def test_an_unknown_parameter_is_named_with_its_neighbour(notebook, name, meant)
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("length", value) for value in ("abc", "[1,2]", 0, -5, 1.5, True, None, "4096", 20,
-                                          LIMIT + 1, 99_999_999, [1024], 10**30)),
-        *(("num_samples", value) for value in (0, -1, "ten", 2.0, None, True, 10**9)),
-        *(("num_lengths", value) for value in (0, "x", None, 1.0)),
-        *(("seed", value) for value in (-1, "x", None, 0.5)),
-        *(("language", value) for value in ("dk", "", None, 5, "../en", ["da"])),
-        *(("engine", value) for value in ("vlmm", "", None, 5)),
-        *(("model", value) for value in ("nope", "/nope", "", None, 5, "a/b/c", "lile")),
-        *(("tasks", value) for value in ("nope", "niah_single_9", "", None, 5, [], {}, "[1,2]",
-                                            "niah_single_1,niah_single_1", [None])),
-        *(("chat", value) for value in ("maybe", 1, True)),
+        *(("length", value) for value in ("4096", 1.5, True, 20, LIMIT + 1, 99_999_999, [1024])),
+        *(("num_samples", value) for value in (0, "ten", None, 10**9)),
+        *(("seed", value) for value in (-1, "x")),
+        *(("language", value) for value in ("dk", None, "../en")),
+        *(("model", value) for value in ("/nope", "", 5, "lile")),
+        *(("tasks", value) for value in ("nope", "", [], "niah_single_1,niah_single_1")),
         *(("system_prompt", value) for value in (5, "Be brief.")),
-        *(("temperature", value) for value in (-1, "warm", True, float("nan"))),
-        *(("top_p", value) for value in (0, 2, "x", 0.5)),
-        *(("primary", value) for value in ("recal", 5, "part_match", [])),
-        *(("study", value) for value in ("x", 5, {}, [5])),
-        *(("study_length", value) for value in (0, 20, LIMIT + 1)),
-        *(("allow_truncation", value) for value in ("yes", None, 1)),
-        *(("output", value) for value in ("", None, 5, "/proc/nope", "\0", "x" * 5000)),
-        *(("texts", value) for value in ("/nope", "no such.txt", 5, True)),
-        *(("engine_options", value) for value in ("abc", "[1,2]", 5, [1])),
-        ("haystack", "hay"), ("haystack", 5), ("type_needle_k", "emoji"), ("type_needle_v", "x"),
-        ("num_needle_k", 0), ("num_needle_k", "four"), ("num_needle_k", 41), ("num_needle_v", -1),
-        ("num_needle_q", 41), ("num_needle_q", 1.5),
-        ("depth", 101), ("depth", -1), ("depth", "middle"), ("depth", float("nan")),
-        ("depth", True),
+        *(("primary", value) for value in ("recal", "part_match")),
+        *(("study", value) for value in ({}, [5])),
+        *(("output", value) for value in ("", "/proc/nope", "\0")),
+        *(("texts", value) for value in ("/nope", 5)),
+        *(("engine_options", value) for value in ("abc", [1])),
+        ("num_lengths", 0), ("engine", "vlmm"), ("chat", "maybe"), ("temperature", float("nan")),
+        ("top_p", 2), ("study_length", LIMIT + 1), ("allow_truncation", "yes"),
+        ("haystack", "hay"), ("type_needle_k", "emoji"), ("num_needle_k", 41),
+        ("num_needle_v", -1), ("num_needle_q", 1.5), ("depth", 101), ("depth", "middle"),
     ],
     ids=lambda value: str(value)[:20],
 )  # fmt: skip
@@ -384,27 +373,6 @@ def test_nvidias_files_are_run_as_they_are(served, tmp_path):
     assert (last["task"], last["n"], last["generated tokens"]) == ("together", 12, 36)
     assert last["prompt tokens"] > 12
     assert run.example().input.startswith("niah_single_1 512")
-
-
-def test_a_notebooks_flat_parameters_become_two_values(notebook):
-    run = notebook(
-        answer_prefix="user",
-        stop=["\n"],
-        temperature=0.5,
-        top_p=0.9,
-        decoding_seed=3,
-        samples_per_question=4,
-        tokens_to_generate=64,
-        primary="recall",
-    )
-    assert run.format == PromptFormat(answer_prefix="user", stop=("\n",))
-    assert run.decoding == Decoding(0.5, 0.9, seed=3, samples=4, tokens_to_generate=64)
-    last = "+samples=4+tokens_to_generate=64"
-    assert re.fullmatch(
-        r"tiny\+weights=\w+\+answer_prefix=user\+stop=n--\w+\+temperature=0\.5\+top_p=0\.9"
-        rf"\+decoding_seed=3{re.escape(last)}|tiny.*#\w{{8}}",
-        run.cells[0].name,
-    )
 
 
 def test_questions_of_ones_own_are_put_as_they_were_made_for(talker, tmp_path):

@@ -106,24 +106,15 @@ def test_a_cell_without_settings_stands_where_it_always_did(model, folder, study
     [
         ({"seed": 7}, "", "+seed=7"),
         ({"texts": "book.txt-0a1b2c3d"}, "", "+texts=book.txt-0a1b2c3d"),
-        ({"knobs": {"depth": None}}, "", "+depth=null"),
         ({"knobs": {"seed": 7}}, "", "+knobs.seed=7"),
         ({"knobs": {"num_needle_k": 4, "depth": 50, "haystack": "essay"}, "queries_per_context": 5},
          "", "+depth=50+haystack=essay+num_needle_k=4+queries_per_context=5"),
         ({"knobs": {"source": "data/Dev set.json"}}, "", r"\+source=dev_set\.json--[0-9a-f]{4}"),
         ({"engine": "vllm", "options": {"dtype": "float32"}}, "+dtype=float32+engine=vllm", ""),
-        ({"options": {"temperature": 0.5}}, "+options.temperature=0.5", ""),
         ({"format": PromptFormat(chat=False)}, "+chat=false", ""),
-        ({"format": PromptFormat(answer_prefix="none")}, "+answer_prefix=none", ""),
-        ({"format": PromptFormat(system_prompt="Be good.")}, r"\+system_prompt=be_good--\w{4}", ""),
         ({"format": PromptFormat(stop=("\n",))}, r"\+stop=n--[0-9a-f]{4}", ""),
         ({"decoding": Decoding(0.7, 0.9, 3)}, "+temperature=0.7+top_p=0.9+decoding_seed=3", ""),
-        ({"decoding": Decoding(1.0)}, "+temperature=1", ""),
-        ({"decoding": Decoding(1.0, samples=4)}, "+temperature=1+samples=4", ""),
-        ({"decoding": Decoding(tokens_to_generate=8)}, "+tokens_to_generate=8", ""),
-        ({"allow_truncation": True}, "+allow_truncation=true", ""),
         ({"weights": "0a1b2c3d"}, "+weights=0a1b2c3d", ""),
-        ({"memory": "recall"}, "+memory=recall", ""),
     ],
 )  # fmt: skip
 def test_settings_have_legible_names(changed, name, label):
@@ -178,19 +169,6 @@ def test_knobs_are_handed_on_as_they_are_and_equal_ones_are_one():
         assert cell != dataclasses.replace(cell, knobs={**knobs, "alpha": value})
 
 
-def test_settings_are_plain_data():
-    cell = dataclasses.replace(BASE, format=PromptFormat(stop=("\n",)), decoding=Decoding(0.5))
-    values = json.loads(json.dumps(cell.settings()))
-    assert values == cell.settings()
-    assert values["format"]["stop"] == ["\n"]
-    assert values["decoding"]["temperature"] == 0.5
-    names = {item.name for item in dataclasses.fields(Cell)}
-    assert set(values) == (names | {"tokens_to_generate"}) - {"question_language", "family"}
-    other = dataclasses.replace(cell, question_language="en", family="a:B@1")
-    assert set(other.settings()) == names | {"tokens_to_generate"}
-    assert other.folder("runs") != cell.folder("runs")
-
-
 NAME, TASK = "a name", "a short name of a-z, 0-9, '.', '_' and '-'"
 DICTIONARY = "a dictionary {setting: value}"
 PLAIN = "plain data: texts, numbers, lists and dictionaries"
@@ -241,43 +219,6 @@ def test_an_error_while_writing_leaves_the_old_file(five, monkeypatch):
         files.write_object(five / "folder" / "x.json", {})
     assert five.read_bytes() == before
     assert os.listdir(five.parent) == [five.name], "no temporary file is left"
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        (8, "8"), ("8", "8--2c62"), (True, "true"), ("true", "true--b5be"),
-        ([1, 2], "1_2--ec31"), ("[1,2]", "1_2--49a6"), ({"a": [1]}, "a_1--b111"),
-        (999999999999999.0, "999999999999999"), (1e15, "1000000000000000.0"),
-    ],
-)  # fmt: skip
-def test_values_are_named_as_they_always_were(value, said):
-    """A list, a number and the texts that look like them stand apart, and where they stood."""
-    cell = dataclasses.replace(BASE, knobs={"knob": value})
-    assert cell.label == f"{BASE.label}+knob={said}"
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("A" * 40, "a" * 32 + "--f0a2"),
-        ("a" * 31 + "._b c", "a" * 31 + "--4514"),
-        ("..Odd name.", "odd_name--b24a"),
-        ("a/b\\c/", "c--2534"),
-        ("a/X", "x--c0da"),
-        ("Æ", "_--0406"),
-    ],
-)
-def test_a_hashed_name_stays_what_it_was(text, name):
-    assert safe_name(text) == name
-
-
-@pytest.mark.parametrize(("letters", "cut"), [(26, False), (27, True)])
-def test_a_name_may_have_a_hundred_characters(letters, cut):
-    cell = dataclasses.replace(BASE, task="t" * letters, knobs={"a" * 30: "b" * 38, "c": 1})
-    assert len(cell.label) == 100
-    assert cell.label.endswith("+c=1") is not cut
-    assert re.search("#[0-9a-f]{8}$", cell.label) or not cut
 
 
 def test_a_folder_is_tried_before_anything_is_written(tmp_path, monkeypatch):

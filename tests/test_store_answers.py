@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import time
 
 import pytest
-from helpers_model import PROCESSES, Flock, Knowing, some_samples, write_dataset
-from helpers_store import watched_syncs, write_records
+from helpers_model import Knowing
+from helpers_store import write_records
 
 from rulerlib import files
 from rulerlib.dataset import Dataset
-from rulerlib.errors import BusyError, DataError, RunMismatchError
+from rulerlib.errors import DataError, RunMismatchError
 from rulerlib.predict import predict
 from rulerlib.samples import Prediction, question
 from rulerlib.store import questions
@@ -47,22 +45,6 @@ def test_answers_are_put_in_order(path):
     before = path.stat().st_mtime_ns
     Answers(path, {"dtype": "float32"}, ASKED).put_in_order()
     assert path.stat().st_mtime_ns == before
-
-
-def test_what_another_process_wrote_in_between_is_there(path):
-    answers = Answers(path, {"dtype": "float32"}, ASKED)
-    filled(path, [0])
-    with answers.writing():
-        assert (0, 0) in answers
-
-
-def test_answers_are_finished_when_the_run_came_to_its_end(path):
-    answers = filled(path, [0, 1])
-    assert not Answers(path, {"dtype": "float32"}, ASKED).hold(2)
-    answers.put_in_order()
-    finished = Answers(path, {"dtype": "float32"}, ASKED)
-    assert finished.hold(2)
-    assert not finished.hold(3)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 20])
@@ -141,60 +123,6 @@ def test_damaged_settings_are_named(path, text):
             reader(path)
 
 
-def test_settings_that_somebody_changed_are_told(path):
-    filled(path, [0])
-    beside = settings_path(path)
-    beside.write_text(beside.read_text("utf-8").replace("float32", "float16"), "utf-8")
-    with pytest.raises(DataError, match="changed after it was written"):
-        read_settings(path)
-
-
-@pytest.mark.parametrize("left", ["", "\0" * 50])
-def test_settings_that_a_power_cut_took_before_the_first_answer(path, left):
-    filled(path, [])
-    settings_path(path).write_text(left)
-    filled(path, [0])
-    assert read_settings(path) == {"dtype": "float32", "num_answers": 0}
-
-
-def test_an_answer_and_how_it_was_made_outlive_a_power_cut(path, monkeypatch):
-    synced = watched_syncs(path.parent, monkeypatch)
-    answers = Answers(path, {"dtype": "float32"}, ASKED)
-    with answers.writing():
-        assert synced() == []
-        answers.append(answer(0))
-        assert sorted(synced()) == ["", path.name, settings_path(path).name]
-        answers.append(answer(1))
-        assert synced() == [path.name]
-    filled(path, [2])
-    assert synced() == [path.name]
-
-
-def insisting(dataset, output, seed):
-    """Predict a part of the questions, and all in the end, however often another is at it."""
-    rng = random.Random(seed)
-    for count in [*(rng.randrange(1, 40) for _ in range(4)), 40]:
-        for _ in range(10_000):
-            try:
-                predict(dataset, Flock(), output, num_samples=count)
-                break
-            except BusyError:
-                time.sleep(0.001)
-
-
-def test_two_processes_at_once_end_with_the_same_bytes(tmp_path):
-    dataset = write_dataset(tmp_path / "data", some_samples(40))
-    whole = predict(dataset, Flock(), tmp_path / "whole.jsonl", num_samples=40).read_bytes()
-    output = tmp_path / "pred" / "both.jsonl"
-    both = [PROCESSES.Process(target=insisting, args=(dataset, output, seed)) for seed in (1, 2)]
-    for process in both:
-        process.start()
-    for process in both:
-        process.join(120)
-    assert [process.exitcode for process in both] == [0, 0]
-    assert output.read_bytes() == whole
-
-
 def test_answers_without_settings_are_refused(path):
     filled(path, [0])
     settings_path(path).unlink()
@@ -203,20 +131,6 @@ def test_answers_without_settings_are_refused(path):
     assert str(error.value) == (
         f"{settings_path(path)} is missing, so nobody can say how {path} was made."
     )
-
-
-@pytest.mark.parametrize(("repeat", "known"), [(0, True), (1, True), (2, False)])
-def test_an_answer_more_than_was_asked_for_is_refused(path, repeat, known):
-    answers = Answers(path, {}, ASKED, repeats=3)
-    with answers.writing():
-        record = answer(1)
-        record.others["repeat"] = repeat
-        answers.append(record)
-    if known:
-        assert (1, repeat) in Answers(path, {}, ASKED, repeats=2)
-    else:
-        with pytest.raises(DataError, match="line 1: not the answer to sample 1"):
-            Answers(path, {}, ASKED, repeats=2)
 
 
 def test_several_answers_to_a_question_are_put_in_order(path):

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import json
 import os
-import re
 import subprocess
 import sys
 
 import pytest
 
 from rulerlib import files
-from rulerlib.errors import BusyError, ParameterError
+from rulerlib.errors import BusyError
 
 HOLDER = """
 import fcntl, os, sys
@@ -79,77 +76,3 @@ def test_another_process_is_named(path, beside):
     # It has ended, and left its file.
     with files.alone(path):
         assert json.loads(beside.read_bytes())["process"] == os.getpid()
-
-
-@pytest.mark.parametrize("said", ["", "{", '{"process": 17}'])
-def test_another_process_may_not_have_said_yet_who_it_is(path, beside, said, monkeypatch):
-    pauses = []
-    monkeypatch.setattr(files.time, "sleep", pauses.append)
-    with (
-        held_elsewhere(beside, said),
-        pytest.raises(BusyError, match="written by another process:"),
-        files.alone(path),
-    ):
-        pass
-    assert 0.1 <= sum(pauses) <= 1, "it is given a moment, and not more"
-
-
-def test_a_lock_that_was_removed_before_it_was_taken_is_none(path, beside, monkeypatch):
-    """Who held it before removes the file after we opened it: what we took has no name then."""
-    whole, tries = files._try, []
-
-    def late(descriptor, named):
-        tries.append(named)
-        if len(tries) == 1:
-            beside.unlink()
-        if len(tries) == 2:
-            # And somebody else has a new one already.
-            beside.unlink()
-            beside.touch()
-        return whole(descriptor, named)
-
-    monkeypatch.setattr(files, "_try", late)
-    descriptors = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
-    with files.alone(path):
-        assert len(tries) == 3
-        assert json.loads(beside.read_bytes())["process"] == os.getpid()
-    assert not beside.exists()
-    if descriptors is not None:
-        assert len(os.listdir("/proc/self/fd")) == descriptors, "none is left open"
-
-
-def test_an_interrupt_while_it_is_taken_gives_it_back(path, beside, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os.path, "samestat", interrupted)
-        with pytest.raises(KeyboardInterrupt), files.alone(path):
-            pass
-    assert files.holder(path) is None
-    with files.alone(path):
-        assert files.holder(path) == f"process {os.getpid()}, this one"
-
-
-def test_a_disk_without_locks_is_named(path, beside, monkeypatch):
-    """By a warning that names the line that asked for the lock."""
-
-    def refused(*_):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "lockf", refused)
-    said = f"{re.escape(str(path))} cannot be locked \\(No locks available\\): see"
-    with pytest.warns(UserWarning, match=said) as warned, files.alone(path):
-        assert beside.exists()
-    assert not beside.exists()
-    assert str(warned[0].message).endswith("see to it that no other process writes it.")
-    assert warned[0].filename == __file__
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
-    (tmp_path / "file").touch()
-    path = tmp_path / "file" / "niah.jsonl"
-    with pytest.raises(ParameterError) as error, files.alone(path):
-        pass
-    assert str(path) in str(error.value)
-    assert "output is" in str(error.value)

@@ -13,7 +13,7 @@ import pytest
 from helpers_model import Knowing, Parrot, some_samples, write_dataset
 
 import rulerlib
-from rulerlib.errors import DataError, MissingExtraError, ParameterError
+from rulerlib.errors import DataError, ParameterError
 from rulerlib.export import parquet, scores
 from rulerlib.parts import Part, Parts
 from rulerlib.runs import Run
@@ -79,12 +79,6 @@ def test_each_task_has_its_own_measures(run):
     assert other[0]["mean"] == first["recall"]
 
 
-def test_more_samples_do_not_change_the_hashes_of_fewer(run):
-    before = scores.rows(run(num_samples=5))
-    run(num_samples=9)
-    assert before == scores.rows(run(num_samples=5))
-
-
 def test_scores_of_a_run_that_was_not_made(tmp_path):
     made = Run("niah_single_2", length=1400, output=str(tmp_path), loaded=Parrot())
     with pytest.raises(DataError, match=r"niah_single_2\.jsonl: cannot be read"):
@@ -142,9 +136,3 @@ def test_a_damaged_dataset_leaves_no_parquet(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ParameterError, match="output is"):
         parquet.write(dataset, tmp_path / "file" / "x.parquet")
-
-
-def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pyarrow.*\[hub\]"):
-        parquet.write(tmp_path / "validation.jsonl", tmp_path / "x.parquet")

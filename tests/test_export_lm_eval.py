@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from helpers_model import LILLE
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerlib import analysis, predict, samples, tasks
@@ -175,17 +175,6 @@ def test_the_harness_feeds_what_rulerlib_feeds(tmp_path, place, chat):
         task.build_all_requests(system_instruction="Be brief")
 
 
-@given(st.lists(st.text(min_size=1), min_size=1, max_size=4, unique=True))
-@settings(max_examples=25)
-def test_stop_strings_of_any_kind_reach_the_harness(tmp_path_factory, stop):
-    folder = tmp_path_factory.mktemp("stop") / "new"
-    options = {"tokenizer": "words", "num_samples": 1, "format": PromptFormat(stop=tuple(stop))}
-    write(folder, "niah_single_1", "en", 256, **options)
-    task = task_file(folder, "rulerlib_en_256_niah_single_1")
-    assert task["generation_kwargs"]["until"] == stop
-    assert json.loads(task["dataset_kwargs"]["frame"])["format"]["stop"] == stop
-
-
 def test_tasks_say_what_a_dataset_says(tmp_path):
     made = {"num_samples": 3, "seed": 7, "tokenizer": "words", "room": 50}
     folder = write(
@@ -219,18 +208,6 @@ def test_tasks_say_what_a_dataset_says(tmp_path):
     (document,) = documents(tmp_path / "empty", "rulerlib_en_4096_drop_1")
     (sample,) = Dataset("drop_1", 4096, "en", "words", num_samples=1)
     assert document["golds"] == sample.golds != []
-
-
-def test_room_for_thinking_is_room_in_the_harness(tmp_path):
-    write(
-        tmp_path / "new", "niah_single_2", "en", 512, num_samples=1,
-        format=PromptFormat(thinking_tokens=100, answer_prefix="user", stop=("\n",)),
-    )  # fmt: skip
-    task = task_file(tmp_path / "new", "rulerlib_en_512_niah_single_2")
-    # Or the harness would stop within thinking.
-    assert task["generation_kwargs"]["until"] == []
-    assert json.loads(task["dataset_kwargs"]["frame"])["format"]["stop"] == ["\n"]
-    assert task["generation_kwargs"]["max_gen_toks"] == task["metadata"]["tokens_to_generate"] + 100
 
 
 PLAIN = json.dumps({"before": "", "between": "", "chat": False, "format": {}})

@@ -28,7 +28,6 @@ from conftest import ROOT, make_tokenizer, shared
 from rulerlib import models, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
-from rulerlib.export import inspect_ai as ours
 from rulerlib.export.inspect_ai import judge, pose
 from rulerlib.intervals import clustered
 from rulerlib.prompts import PromptFormat, ends_thinking
@@ -190,61 +189,6 @@ def test_drop_itself_has_three_examples_of_its_training_side(tmp_path):
         pose("drop", "openai", **released(source=str(file)))
 
 
-# inspect_ai's command, with a tokenizer for the mock model that needs no network.
-COMMAND = """
-import tiktoken
-ranks = {bytes([byte]): byte for byte in range(256)}
-tiktoken.get_encoding = lambda name: tiktoken.Encoding(
-    name, pat_str="(?s).", mergeable_ranks=ranks, special_tokens={}
-)
-from inspect_ai._cli.main import main
-main()
-"""
-
-
-def test_paths_start_at_the_folder_of_the_command(tmp_path):
-    """Even though inspect_ai runs a task in the folder of its file, and PWD may be another one."""
-    passages = {
-        name: {"passage": f"{name.title()} has {number} gates.", "qa_pairs": [
-            {"question": "How many gates?", "query_id": f"{name}-{number}",
-             "answer": {"number": str(number), "date": {}, "spans": []}}]}
-        for number, name in enumerate(("ribe", "skive", "aars", "nibe", "hals"), 2)
-    }  # fmt: skip
-    train = {name: passages.pop(name) for name in ("aars", "nibe", "hals")}
-    (tmp_path / "drop_dev.json").write_text(json.dumps(passages))
-    (tmp_path / "train.json").write_text(json.dumps(train))
-    words = ["eval", f"{ROOT}/DROP/task.py@drop", "--model", "mockllm/model", "--display", "none"]
-    words += ["-T", "source=drop_dev.json", "-T", "train=train.json"]
-    done = subprocess.run(
-        [sys.executable, "-c", COMMAND, *words], cwd=tmp_path, capture_output=True, text=True,
-        env={**os.environ, "PWD": str(ROOT), "HF_HUB_OFFLINE": "1"}, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    samples = read_log(tmp_path).samples
-    assert {sample.id for sample in samples} == {"ribe-2", "skive-3"}
-    for sample in samples:
-        system, user = sample.input
-        assert {name for name in (*passages, *train) if name.title() in system.text} == {*train}
-        assert sample.id.partition("-")[0].title() in user.text
-
-
-def test_questions_of_the_notebook_are_found_by_their_folders_names(tmp_path, monkeypatch):
-    run = Run(
-        tasks="drop_1", loaded=Guesser(), language="en", length=2000, num_samples=3,
-        knobs={"fewshot": 1, "reasoning": False}, output=str(tmp_path / "runs"),
-    )  # fmt: skip
-    run.predict()
-    (cell,) = run.cells
-    assert run.answers(cell).stem == "drop_1+fewshot=1+reasoning=false"
-    monkeypatch.chdir(ROOT)
-    data = run.answers(cell).parent.parent / "data"
-    log = evaluated(tmp_path, run, "DROP/task.py", data=str(data))
-    stored = {record.index: record.pred for record in read_predictions(run.answers(cell))}
-    said = {each.metadata["index"]: each.output.completion for each in log.samples}
-    assert said == stored
-    assert [each.metadata["stop"] for each in log.samples] == [["\n"]] * 3
-
-
 def test_files_whose_knobs_decide_how_they_are_judged_are_refused(tmp_path):
     data = Dataset("niah_multikey_1", 600, "en", "words", 2, knobs={"present": 0.5})
     write(data, tmp_path / "600" / "niah_multikey_1+present=0.5")
@@ -325,16 +269,10 @@ def test_the_rows_of_a_family_are_those_that_its_knobs_allow_for():
     ("family", "parameters", "sentence"),
     [
         ("qa", {}, "tokenizer is None, but must be given"),
-        ("drop", {"task": "drop_1", "length": 2000}, "tokenizer is None, but must be given"),
-        ("drop", {"task": "drop_2"}, "tokenizer is None, but must be given"),
-        ("qa", {"tokenizer": "words", "length": 64}, "length is 64, but must be at least "),
         ("qa", {"tokenizer": "words", "length": "4k"}, "length is '4k', but must be a whole"),
-        ("qa", {"tokenizer": "words", "num_needle_k": 2}, "the parameter name is 'num_needle_k'"),
         (None, {"tokenizer": "words", "task": "drop_1"}, "task is 'drop_1', but must be one of"),
         ("qa", {"tokenizer": "words", "thinking_tokens": 99}, "thinking_tokens is 99, but must"),
         ("qa", {"tokenizer": "words", "answer_prefix": "end"}, "answer_prefix is 'end', but must"),
-        ("qa", {"tokenizer": "lille", "answer_prefix": "assistant", "thinking_tokens": 9},
-         "answer_prefix is 'assistant', but must be 'user' or 'none'"),
         ("qa", {"data": "nowhere"}, "data is 'nowhere', but must be "),
     ],
 )  # fmt: skip
@@ -343,36 +281,6 @@ def test_bad_input_gets_one_sentence_before_anything_is_asked(family, parameters
         pose(family, "openai", **parameters)
     assert str(caught.value).startswith(sentence)
     assert "\n" not in str(caught.value)
-
-
-def test_the_answer_prefix_begins_the_answer_where_a_provider_goes_on_with_it():
-    import inspect_ai.model
-
-    folder = Path(inspect_ai.model.__file__).parent / "_providers"
-    go_on = {
-        path.stem for path in folder.glob("*.py") if "continue_final_message" in path.read_text()
-    }
-    assert {*ours.CONTINUES} == go_on | {ours.LOCAL}
-    chosen = {"task": "niah_single_1", "tokenizer": "lille", "length": 512, "num_samples": 1}
-    (sample,) = Dataset("niah_single_1", 512, "da", "lille", 1)
-    for provider, roles in (("vllm", ["user", "assistant"]), ("openai", ["user"])):
-        (record,) = pose("niah", provider, **chosen).records
-        assert [turn["role"] for turn in record["input"]] == roles
-        whole = "".join(turn["content"] for turn in record["input"])
-        assert whole.replace(" ", "") == (sample.input + sample.answer_prefix).replace(" ", "")
-    # A dialogue is asked in turns, but where the template is ours.
-    for provider, turned in (("openai", True), ("hf", False)):
-        asked = {"task": "mrcr", "tokenizer": "lille", "length": 2048, "num_samples": 1}
-        (record,) = pose("mrcr", provider, "lille", **asked).records
-        assert (len(record["input"]) > 9) is turned
-    # A model that thinks does so before the answer prefix, and has room of its own for it.
-    (record,) = pose("niah", "vllm", **chosen, thinking_tokens=99).records
-    assert [turn["role"] for turn in record["input"]] == ["user"]
-    assert record["metadata"]["max_tokens"] == 128 + 99
-    (record,) = pose("niah", "openai", **chosen, answer_prefix="none").records
-    form = PromptFormat(answer_prefix="none")
-    (sample,) = Dataset("niah_single_1", 512, "da", "lille", 1, format=form)
-    assert [turn["content"] for turn in record["input"]] == [sample.input]
 
 
 # The last one does not repeat the user's text, which is an error anywhere.
@@ -407,19 +315,6 @@ def test_a_local_model_reads_what_was_counted(name, monkeypatch):
         assert roles == (["user", "assistant"] if place == "assistant" else ["user"])
 
 
-def test_a_base_model_reads_plain_text(monkeypatch):
-    plain = tokens.FastTokenizer(make_tokenizer("bytelevel").backend, "plain", SPECIAL)
-    monkeypatch.setattr(tokens, "load", lambda name: plain)
-    posed = pose("drop", "hf", "plain", task="drop_1", fewshot=0, reasoning=False, length=5000,
-                 num_samples=2)  # fmt: skip
-    data = Dataset("drop_1", 5000, "da", plain, 2, knobs={"fewshot": 0, "reasoning": False})
-    for record, sample in zip(posed.records, data, strict=True):
-        said = tokens.render_template(posed.template, record["input"])
-        assert said == sample.input + sample.answer_prefix
-        assert record["metadata"]["stop"] == ["\n"]
-        assert record["metadata"]["chat"] is False
-
-
 @pytest.mark.parametrize(("temperature", "draws"), [(None, False), (0.0, False), (0.7, True)])
 def test_a_local_model_is_greedy_unless_a_temperature_is_asked_for(temperature, draws):
     from rulerlib.export._inspect_registry import _fit
@@ -447,13 +342,6 @@ def test_an_answer_is_judged_by_its_tasks_scoring(said, task):
         assert next(iter(judged["values"])) == kind.primary
         assert bool(judged["facts"]) == bool(golds)
     assert judged["answer"] == ("12" if kind.extract else one_form(answer))
-
-
-def test_a_base_models_tags_are_text():
-    about = {"task": "qa_1", "language": "en", "golds": [], "stop": [], "chat": False}
-    assert judge("<think>Paris", ["Paris"], {**about, "thinks": False})["values"] == {
-        "part_match": 1.0
-    }
 
 
 def test_questions_on_disk_are_asked_again(run, tmp_path):

@@ -291,7 +291,7 @@ def test_the_executed_page_shows_results_and_the_others_say_they_have_none(site)
     page = parsed(site / f"{EXECUTED}.html")
     figures = page.select("article .cell_output img")
     assert len(figures) >= 3
-    assert all("against" in figure["alt"] for figure in figures), "title and axes"
+    assert all(". " in figure["alt"] for figure in figures), "more than a title"
     assert "built without running" not in page.get_text()
     assert f"settings/{Path(EXECUTED).name}.yaml" in page.get_text()
     assert "built without running" in parsed(site / "notebooks" / "qa.html").get_text()
@@ -338,7 +338,7 @@ def test_the_explorer_leads_from_a_mean_to_its_answers(browser, address):
     page, wrong = opened(browser, address, "book/explore")
     page.get_by_role("link", name="Open the explorer").click()
     page.wait_for_url("**/explore/index.html")
-    page.locator("select[name=model]").select_option(label="lille, dtype float32")
+    page.locator("select[name=model]").select_option(label="lille")
     row = page.locator("tbody tr", has_text="niah_multivalue").filter(has_text="512").first
     row.get_by_role("link").click()
     sample = page.locator("dialog")

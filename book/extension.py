@@ -248,11 +248,11 @@ def answers(sample: Sample) -> list[tuple[int, int]]:
     their own, which an answer follows from.
     """
     places: dict[str, tuple[int, int]] = {}
-    for part in sample.parts.of_role("value", "word"):
+    for part in sample.parts_of("value"):
         places.setdefault(sample.input[part.start : part.end], (part.start, part.end))
     steps = [
         (part.start, part.end)
-        for part in sample.parts.of_role("operand", "needle")
+        for part in sample.parts_of("operand", "needle")
         if part.role == "operand" or part.value is None
     ]
     return [places[output] for output in sample.outputs if output in places] + steps

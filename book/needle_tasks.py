@@ -145,11 +145,11 @@ def _pool(play: Playground, kind: str, code: str) -> list[tuple[str, str, int]]:
     """Return the needles that nobody asks for in a haystack of needles: key, value and cost."""
     maker = samples_of(play, hidden(kind, language=code, **NEEDLES.setting)).maker
     units = maker.haystack.units
-    named, valued = maker.mark(units, [0] * len(units))
-    values = [
-        text[start:end] for text, start, end in zip(units, valued.start, valued.end, strict=True)
-    ]
-    return [*zip(named.more["key"], values, maker.haystack.costs, strict=True)]
+    rows = []
+    for unit, cost in zip(units, maker.haystack.costs, strict=True):
+        needle, value = maker.mark([(unit, 0)])
+        rows.append((needle.key, unit[value.start : value.end], cost))
+    return rows
 
 
 def _hidden(play: Playground, offer: Offer, kind: str, code: str) -> dict[str, Any]:
@@ -204,11 +204,11 @@ def _query(samples: Samples, needles: Sequence[Needle]) -> str:
 
 def _chain(sample: Sample) -> dict[str, Any]:
     """Return a drawn chain: the prompt around it, and its assignments, each after its variable."""
-    parts, text = sample.parts, sample.input
-    (context,), (question,) = parts.of_role("context"), parts.of_role("question")
+    (context,), (question,) = sample.parts_of("context"), sample.parts_of("question")
+    text = sample.input
     return {
         "head": text[: context.start],
         "tail": text[question.start :],
         "prefix": sample.answer_prefix,
-        "assignments": [[hop.value, text[hop.start : hop.end]] for hop in parts.of_role("hop")],
+        "assignments": [[hop.value, text[hop.start : hop.end]] for hop in sample.parts_of("hop")],
     }

@@ -21,15 +21,14 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from itertools import compress
 from typing import Protocol
 
 from rulerlib.errors import RulerError
 from rulerlib.haystack import Context, Draft, Filling
-from rulerlib.parts import Column, Part, Parts
+from rulerlib.parts import Part, in_order
 from rulerlib.prompts import Frame
 from rulerlib.samples import Sample
 from rulerlib.tokens import ANCHOR, Tokenizer
@@ -189,13 +188,13 @@ def _token(before: int, ends: Sequence[int], start: int, character: int) -> int:
 class Composer:
     """Fills drafts from one haystack, by sums: exact where the tokenizer splits at the seams.
 
-    ``mark`` returns the parts of units of the haystack, given their texts and the characters of
-    the prompt at which they begin; both are worked out only when it looks at them.
+    ``mark`` returns the parts of units of the haystack, given the text of each and the character
+    of the prompt at which it begins.
     """
 
     budget: Budget
     haystack: Counted
-    mark: Callable[[Iterable[str], Iterable[int]], list[Column]] = lambda units, starts: []
+    mark: Callable[[Iterable[tuple[str, int]]], list[Part]] = lambda units: []
 
     def share(self, drafts: Sequence[Draft], take: Take) -> Shared:
         """Return drafts filled with one context, up to the budget of the longest of them.
@@ -377,16 +376,13 @@ class Shared:
         """The depth that each needle reached, 0 to 100; it may differ from the one in the draft."""
         return self.context.depths()
 
-    @cached_property
-    def _units(self) -> list[Column]:
-        """The parts of the haystack's own units."""
-        pieces, starts = self.context.pieces, self.context.starts(len(self.drafts[0].head))
-        if not self.context.slots:
-            return self.composer.mark(pieces, starts)
-        is_unit = bytearray(b"\x01") * len(pieces)
-        for slot in self.context.slots:
-            is_unit[slot] = False
-        return self.composer.mark(compress(pieces, is_unit), compress(starts, is_unit))
+    def _units(self) -> Iterator[tuple[str, int]]:
+        """Yield the haystack's own units, each with the character at which it begins."""
+        needles = {*self.context.slots}
+        starts = self.context.starts(len(self.drafts[0].head))
+        for number, (piece, start) in enumerate(zip(self.context.pieces, starts, strict=True)):
+            if number not in needles:
+                yield piece, start
 
     def _first_value(self, draft: Draft, token: Locate) -> int:
         """Return the index of the first token of the first value that is asked for."""
@@ -395,7 +391,7 @@ class Shared:
         # A filling may have put a label before the needle. One without a value counts as one.
         return token(len(piece) - len(needle.text) + needle.value_start)
 
-    def _parts(self, draft: Draft, tokens: Sequence[Locate], size: int) -> Parts:
+    def _parts(self, draft: Draft, tokens: Sequence[Locate], size: int) -> list[Part]:
         """Return the parts of a prompt of ``size`` characters."""
         parts, context = list[Part](), self.context
         total, needed = max(1, context.total), {*draft.order[: draft.asked]}
@@ -420,6 +416,4 @@ class Shared:
         if end > begin:
             parts.append(Part("context", begin, end))
         parts.append(Part("question", end, size))
-        columns = [*draft.head_parts, *Parts.of(parts).columns]
-        # Those of the units are many, and who asks a question mostly does not look at them.
-        return Parts(columns, lambda: self._units)
+        return in_order([*draft.head_parts, *parts, *self.composer.mark(self._units())])

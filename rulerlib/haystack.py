@@ -29,7 +29,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from rulerlib.errors import DataError, is_number, require
-from rulerlib.parts import Column, Part
+from rulerlib.parts import Part
 from rulerlib.texts import sentences
 from rulerlib.tokens import ANCHOR, Tokenizer, costs
 
@@ -135,7 +135,7 @@ class Draft:
     role
         What such a needle is called, a role of `rulerlib.parts.Part`.
     head_parts
-        The parts of ``head``: the worked example and the words in it.
+        The parts of ``head``: the worked examples and the values in them.
     answer
         The whole answer as a model is expected to write it; None: ``outputs``, enumerated.
     least
@@ -152,7 +152,7 @@ class Draft:
     order: list[int] = field(default_factory=list)
     asked: int = 0
     role: str = "needle"
-    head_parts: list[Column] = field(default_factory=list)
+    head_parts: list[Part] = field(default_factory=list)
     answer: str | None = None
     least: int = 0
     golds: Sequence[Sequence[str]] = ()

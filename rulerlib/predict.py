@@ -24,6 +24,7 @@ import rulerlib
 from rulerlib import models
 from rulerlib.errors import DataError, require, whole_number
 from rulerlib.models import Generation, Model, Request
+from rulerlib.parts import parts_to_data
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, Frame, PromptFormat, find_tag, split_thinking
 from rulerlib.samples import OPTIONAL, Prediction, Sample, question, read_placed, writable
@@ -440,7 +441,7 @@ def record(
             "task": sample.task,
             "language": sample.language,
             "answer_prefix": sample.answer_prefix,
-            "parts": sample.parts.to_data(),
+            "parts": parts_to_data(sample.parts),
             "depths": sample.depths,
             "token_positions": sample.token_positions,
             "prompt_tokens": answer.prompt_tokens,

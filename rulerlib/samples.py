@@ -8,7 +8,7 @@ a checksum, ``crc32``, by which a later change is noticed; lines of other tools 
 >>> from rulerlib.parts import Part
 >>> sample = Sample(
 ...     index=0, input="The code for a-b is: 1234567.", outputs=["1234567"], length=42,
-...     parts=Parts.of([Part("needle", 0, 29, key="a-b", depth=0), Part("value", 21, 28)]),
+...     parts=[Part("needle", 0, 29, key="a-b", depth=0), Part("value", 21, 28)],
 ... )
 >>> Sample.from_json(sample.to_json()) == sample
 True
@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from rulerlib import files
 from rulerlib.errors import LARGEST, DataError, shortened
-from rulerlib.parts import Parts
+from rulerlib.parts import Part, of_role, parts_from_data, parts_to_data
 
 # What a field may hold in a file, by its annotation: its types, those of its items, and in words.
 _KINDS: dict[str, tuple[set[type], set[type], str]] = {
@@ -45,13 +45,13 @@ _KINDS: dict[str, tuple[set[type], set[type], str]] = {
     "list[float]": ({list}, {int, float}, "a list of numbers"),
     "list[list[str]]": ({list}, {list}, "a list of lists of texts"),
     "list[dict[str, Any]]": ({list}, {dict}, "a list of objects"),
-    "Parts": ({list}, {dict}, "a list of objects"),
+    "list[Part]": ({list}, {dict}, "a list of objects"),
     "dict[str, Any]": ({dict}, set(), "an object"),
 }
 
 # What is read of `Prediction.others`; other tools may keep there what they like beside it.
 _OTHERS = {
-    "language": "str", "answer_prefix": "str", "parts": "Parts", "depths": "list[float]",
+    "language": "str", "answer_prefix": "str", "parts": "list[Part]", "depths": "list[float]",
     "context_id": "int | None",
     "prompt_tokens": "int", "tokens_generated": "int", "finished": "bool",
     "cut_off": "str | None", "thinking": "str", "repeat": "int", "golds": "list[list[str]]",
@@ -141,8 +141,8 @@ def _checked(name: str, value: Any, annotation: str, size: int) -> Any:
     if annotation == "list[list[str]]":
         for item in value:
             _checked(name, item, "list[str]", size)
-    if annotation == "Parts":
-        return Parts.from_data(value, size)
+    if annotation == "list[Part]":
+        return parts_from_data(value, size)
     if name == "others":
         for other in _OTHERS.keys() & value.keys():
             _checked(other, value[other], _OTHERS[other], size)
@@ -208,7 +208,7 @@ class Sample(Record):
     token_position_answer: int | None = None
     task: str = ""
     language: str = ""
-    parts: Parts = field(default_factory=Parts)
+    parts: list[Part] = field(default_factory=list)
     depths: list[float] = field(default_factory=list)
     token_positions: list[int] = field(default_factory=list)
     context_id: int | None = None
@@ -217,9 +217,13 @@ class Sample(Record):
     cluster: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
 
+    def parts_of(self, *roles: str) -> list[Part]:
+        """Return the parts that have one of these roles, by rising start."""
+        return of_role(self.parts, *roles)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain data."""
-        values = {**Record.to_dict(self), "parts": self.parts.to_data()}
+        values = {**Record.to_dict(self), "parts": parts_to_data(self.parts)}
         return {name: value for name, value in values.items() if value or name not in OPTIONAL}
 
 
@@ -235,7 +239,7 @@ class Prediction(Record):
         The text that the model generated, without the prompt; of a chat, without its thinking.
     others
         What else is known, by name. Of the sample: ``task``, ``language``, ``answer_prefix``,
-        ``parts`` (see `Parts.to_data`), ``depths``, ``token_positions``, and where it has them
+        ``parts`` (see `rulerlib.parts`), ``depths``, ``token_positions``, and where it has them
         ``golds``, ``id``, ``cluster``, ``facts`` and ``context_id``. Of the answer:
         ``prompt_tokens`` and ``tokens_generated``; ``finished``, whether the model ended it;
         ``cut_off``, where the limit struck if it did not (``"thinking"``, ``"answer"`` or None);
@@ -264,11 +268,11 @@ class Prediction(Record):
         return content + _CHECKSUM % zlib.crc32(content)
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> list[Part]:
         """All parts of the prompt, see `parts_of`."""
         return self.parts_of()
 
-    def parts_of(self, *roles: str) -> Parts:
+    def parts_of(self, *roles: str) -> list[Part]:
         """Return the parts of some roles, or all; the others are not looked at.
 
         There are none in records of other tools.
@@ -281,7 +285,7 @@ class Prediction(Record):
         columns = self.others.get("parts") or []
         if roles and isinstance(columns, list) and {*map(type, columns)} <= {dict}:
             columns = [column for column in columns if column.get("role") in roles]
-        return Parts.from_data(columns, len(self.input))
+        return parts_from_data(columns, len(self.input))
 
     @property
     def golds(self) -> list[list[str]]:

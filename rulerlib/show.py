@@ -11,6 +11,7 @@ out.
 from __future__ import annotations
 
 import itertools
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -160,7 +161,7 @@ def sample(record: Sample, context: int = 700) -> Html:
     keep = [(0, context), (len(text) - context, len(text))]
     keep += [
         (part.start - context // 2, part.end + context // 2)
-        for part in record.parts.of_role(*_ASKED, "distractor")
+        for part in record.parts_of(*_ASKED, "distractor")
         # Those that were put at a depth of their own, as needles are; a haystack has many others.
         if part.role in _ASKED or part.depth is not None
     ]
@@ -173,7 +174,7 @@ def sample(record: Sample, context: int = 700) -> Html:
         shown.append(_marked(text, start, end, spans))
         lines.append(text[start:end])
         at = end
-    operands = [text[part.start : part.end] for part in record.parts.of_role("operand")]
+    operands = [text[part.start : part.end] for part in record.parts_of("operand")]
     legend, operands_told = "", ""
     if operands:
         operands_told = f"\n{_LEGEND['operand']}: {', '.join(operands)}"
@@ -196,18 +197,24 @@ def sample(record: Sample, context: int = 700) -> Html:
 
 def _spans(record: Sample) -> list[tuple[int, int, str]]:
     """Return what is highlighted: start, end and a name in ``MARKS``; an outer one comes first."""
-    example = max((part.end for part in record.parts.of_role("example")), default=0)
+    example = max((part.end for part in record.parts_of("example")), default=0)
     spans = [
         (part.start, part.end, "needle" if part.role in _ASKED else "distractor")
-        for part in record.parts.of_role(*_ASKED, "distractor")
+        for part in record.parts_of(*_ASKED, "distractor")
     ]
     right = {*record.outputs, *itertools.chain.from_iterable(record.golds)}
-    spans += [
-        (part.start, part.end, "value")
-        for part in record.parts.of_role("value", "word")
+    values = [
+        (part.start, part.end)
+        for part in record.parts_of("value")
         if part.start >= example and record.input[part.start : part.end] in right
     ]
-    spans += [(part.start, part.end, "operand") for part in record.parts.of_role("operand")]
+    if not record.parts_of("value"):
+        # The words of a list are no parts of their own.
+        words = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, right))})(?!\w)")
+        for part in record.parts_of("context"):
+            values += [found.span() for found in words.finditer(record.input, *part[1:3])]
+    spans += [(start, end, "value") for start, end in values if start >= example]
+    spans += [(part.start, part.end, "operand") for part in record.parts_of("operand")]
     return sorted(spans, key=lambda span: (span[0], -span[1]))
 
 

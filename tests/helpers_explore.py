@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 from rulerlib.dataset import Dataset
+from rulerlib.parts import parts_to_data
 from rulerlib.samples import Prediction
 from rulerlib.store.cell import Cell
 
@@ -33,7 +34,7 @@ def write_run(root, model, task, language, length, count=7, **options):
     for sample in data:
         others = {
             "task": task, "language": language, "answer_prefix": sample.answer_prefix,
-            "parts": sample.parts.to_data(), "depths": sample.depths,
+            "parts": parts_to_data(sample.parts), "depths": sample.depths,
         }  # fmt: skip
         said = answers(model, sample)
         lines.append(Prediction(sample.index, sample.input, sample.outputs, said, others).to_json())

@@ -17,6 +17,7 @@ from rulerlib import analysis, languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
 from rulerlib.metrics.matches import found_or_none, says_none
+from rulerlib.parts import parts_to_data
 from rulerlib.samples import Prediction
 from rulerlib.tasks import TASKS, absence
 
@@ -81,7 +82,7 @@ def test_a_reader_finds_the_key_or_only_ones_like_it(task, language, words):
             assert sample.outputs == [NONE[language]]
             assert not any(query in context for query in queries)
             assert (sample.depths, sample.token_position_answer) == ([], None)
-            assert not sample.parts.of_role("needle")
+            assert not sample.parts_of("needle")
         for one, other in itertools.combinations({*queries, *own}, 2):
             assert len({*one.split("-")} & {*other.split("-")}) == 1
     assert absent == 5
@@ -138,7 +139,7 @@ def test_kinds_of_mistakes(words):
              "knobs": {"present": 0.5}}  # fmt: skip
     table = analysis.scores([
         (about, Prediction(index, sample.input, sample.outputs, said,
-                           {"facts": sample.facts, "parts": sample.parts.to_data(),
+                           {"facts": sample.facts, "parts": parts_to_data(sample.parts),
                             "depths": sample.depths}))
         for index, (sample, said, _) in enumerate(cases)
     ])  # fmt: skip

@@ -101,11 +101,9 @@ def check(data: Dataset, sample: Sample) -> None:
     # Everybody has a turn as often as anybody else, so a count does not tell who is asked for.
     assert max(counts.values()) - min(counts.values()) <= 2
     assert [answer(sample.input)] == sample.outputs
-    (needle,) = sample.parts.of_role("needle")
+    (needle,) = sample.parts_of("needle")
     values = [
-        part
-        for part in sample.parts.of_role("value")
-        if part.start in range(needle.start, needle.end)
+        part for part in sample.parts_of("value") if part.start in range(needle.start, needle.end)
     ]
     assert [sample.input[part.start : part.end] for part in values] == sample.outputs
 
@@ -210,7 +208,7 @@ def test_a_text_that_holds_what_is_asked_for_is_left_alone(words):
 )  # fmt: skip
 def test_a_mistake_has_a_kind(text, cut_off, kind, words):
     sample = Dataset("associations", 900, "en", words, 1, knobs={"num_distractors": 1})[0]
-    names = [sample.input[part.start : part.end] for part in sample.parts.of_role("value")]
+    names = [sample.input[part.start : part.end] for part in sample.parts_of("value")]
     other = next(name for name in names if name not in sample.outputs)
     others = {"language": "en", "parts": sample.to_dict()["parts"]}
     pred = text.format(other=other)

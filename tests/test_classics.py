@@ -50,8 +50,8 @@ def test_the_reader_finds_the_answer(task, language, tokenizer):
             assert sample.answer_prefix == PREFIX[language].format(town)
             assert activity not in essays
         assert check_lengths(data, sample) >= data.length - data.maker.haystack.longest - 1
-        (needle,) = sample.parts.of_role("needle")
-        (value,) = sample.parts.of_role("value")
+        (needle,) = sample.parts_of("needle")
+        (value,) = sample.parts_of("value")
         assert sample.input[value.start : value.end] == needle.value == sample.outputs[0]
         assert needle.start < value.start
         assert value.end < needle.end

@@ -12,6 +12,7 @@ from conftest import ROOT, python
 from rulerlib import tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
+from rulerlib.parts import parts_to_data
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.store.answers import read_settings
@@ -64,11 +65,11 @@ def test_the_reader_finds_the_answer(language, length):
         for sample in data:
             codes = CODE[language].findall(sample.input)
             assert (len(codes), codes[-1:]) == (count, sample.outputs)
-            values = [sample.input[part.start : part.end] for part in sample.parts.of_role("value")]
+            values = [sample.input[part.start : part.end] for part in sample.parts_of("value")]
             assert values == codes
             assert check_lengths(data, sample) >= length - data.maker.haystack.longest
             wrong = Prediction(0, sample.input, sample.outputs, codes[0], {
-                "parts": sample.parts.to_data()})  # fmt: skip
+                "parts": parts_to_data(sample.parts)})  # fmt: skip
             assert tasks.TASKS[task].family.explain(wrong, False) == "distractor"
     assert data.row.category == "multi-hop tracing"
 

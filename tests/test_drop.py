@@ -19,6 +19,7 @@ from helpers_tasks import check_lengths
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.metrics.short_answers import answer_line
+from rulerlib.parts import parts_to_data
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks.mistakes import explain_reading as explain
 
@@ -123,7 +124,7 @@ def check_parts(sample, question, source, told):
     """Documents, operands and what looks like them stand where the parts say."""
 
     def texts(role):
-        return [sample.input[part.start : part.end] for part in sample.parts.of_role(role)]
+        return [sample.input[part.start : part.end] for part in sample.parts_of(role)]
 
     assert texts("system") == [told.system]
     assert [each.rpartition(": ")[2] for each in texts("example")] == [
@@ -131,7 +132,7 @@ def check_parts(sample, question, source, told):
     ]
     for target in question.targets:
         assert any(source.document(target) in text for text in texts("document"))
-    operands = sample.parts.of_role("operand")
+    operands = sample.parts_of("operand")
     assert [(part.key, part.value) for part in operands] == operands_told(sample, question, source)
     places = [part.depth for part in operands]
     assert places == sorted(places)
@@ -164,7 +165,7 @@ def test_answers_alone_end_with_their_line(language):
 def test_questions_share_their_passage():
     data = dataset("drop_2", queries_per_context=4, num_samples=8)
     for group in contexts(data):
-        check_sharing(data, group, lambda one: one.parts.of_role("question")[0].start, 400)
+        check_sharing(data, group, lambda one: one.parts_of("question")[0].start, 400)
         assert len({sample.cluster for sample in group}) == 1
         assert len({sample.id for sample in group}) == 4
 
@@ -211,7 +212,7 @@ def test_a_file_of_drop_with_its_training_side(released, training):
         # Among others a question says which passage it is about.
         opening = re.fullmatch(r'The passage that begins with "(.*)": How many .*\?', told.question)
         assert sum(text.startswith(opening[1]) for text in told.passages) == 1
-        (value,) = sample.parts.of_role("value")
+        (value,) = sample.parts_of("value")
         assert sample.input[value.start : value.end] == sample.outputs[0]
         assert sample.input[value.end :].startswith(" yards")
     alone = take_apart(dataset("drop_1", 800, source=released, fewshot=0)[0], "en")
@@ -347,10 +348,10 @@ def test_causes_of_mistakes(language):
     for index in range(6):
         sample = data[index]
         others = {
-            "parts": sample.parts.to_data(), "golds": sample.golds, "language": language,
+            "parts": parts_to_data(sample.parts), "golds": sample.golds, "language": language,
             "facts": sample.facts,
         }  # fmt: skip
-        operands = [sample.input[part.start : part.end] for part in sample.parts.of_role("operand")]
+        operands = [sample.input[part.start : part.end] for part in sample.parts_of("operand")]
 
         def cause(said, cut_off=False, others=others, sample=sample):
             prediction = Prediction(0, sample.input, sample.outputs, said, others)

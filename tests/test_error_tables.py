@@ -16,7 +16,7 @@ pd = pytest.importorskip("pandas")
 
 def rows():
     record = Dataset("niah_multikey_1", 1500, "da", "words", num_samples=4)[3]
-    stated = [record.input[part.start : part.end] for part in record.parts.of_role("value")]
+    stated = [record.input[part.start : part.end] for part in record.parts_of("value")]
     other = next(value for value in stated if value != record.outputs[0])
     others = {"parts": record.to_dict()["parts"]}
     made = []

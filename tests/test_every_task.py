@@ -49,7 +49,7 @@ def test_lengths_are_exact_and_never_over_budget(task, kind, language):
     for sample in data:
         longest = check_lengths(data, sample)
         assert task == "drop_1" or longest >= data.length - unit - 40
-        values = [sample.input[part.start : part.end] for part in sample.parts.of_role("value")]
+        values = [sample.input[part.start : part.end] for part in sample.parts_of("value")]
         named = {*values} & {*sample.outputs}
         assert not values or named or task[:3] in ("dro", "sem", "spa", "mrc")
 

@@ -15,7 +15,7 @@ from helpers_model import Knowing, Parrot, some_samples, write_dataset
 import rulerlib
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.export import parquet, scores
-from rulerlib.parts import Part, Parts
+from rulerlib.parts import Part
 from rulerlib.runs import Run
 from rulerlib.samples import Sample
 
@@ -102,7 +102,7 @@ def test_parquet_holds_every_field_and_what_made_them(tmp_path, monkeypatch):
     made = some_samples(9)
     made[3].context_id, made[4].token_position_answer, made[5].depths = 2, None, []
     made[7].golds = [["Ribe", "Skive"], ["5"]]
-    made[6].parts = Parts.of([Part("needle", 0, 9, key="ø", depth=50), Part("value", 2, 4)])
+    made[6].parts = [Part("needle", 0, 9, key="ø", depth=50), Part("value", 2, 4)]
     dataset = write_dataset(tmp_path / "data", made)
     path = parquet.write(dataset, tmp_path / "out" / "niah.parquet")
     file = pq.ParquetFile(path)

@@ -30,6 +30,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingWordingError, ParameterError
 from rulerlib.explore import site
 from rulerlib.prompts import Decoding, PromptFormat
+from rulerlib.samples import Sample
 from rulerlib.store.cell import Cell
 from rulerlib.tasks import TASKS
 
@@ -81,11 +82,19 @@ def digest(*values: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def told(sample: Sample) -> list[Any]:
+    """What a sample says: its fields, and its parts in any order."""
+    fields = {name: value for name, value in sample.to_dict().items() if name != "parts"}
+    # The words of a list are no parts of their own.
+    parts = sorted((list(part) for part in sample.parts if part.role != "word"), key=str)
+    return [fields, parts]
+
+
 def made(task: str, length: int, language: str, tokenizer: Any, **options: Any) -> str:
     """Return the hash of two samples, or the parameter that is refused: most often a length."""
     try:
         data = Dataset(task, length, language, tokenizer, **{"num_samples": 2, **options})
-        return digest(*[sample.to_json() for sample in data])
+        return digest(*[told(sample) for sample in data])
     except ParameterError as error:
         return f"refused: {error.parameter}"
     except MissingWordingError:

@@ -73,7 +73,7 @@ def check(data: Dataset, sample: Sample) -> None:
     assert {len(name) for edge in edges for name in edge} == {knobs.name_length}
     assert sample.answer_prefix == ("" if knobs.reasoning else f"\n{LABEL[sample.language]}")
     # The last edge of each answer comes first among the recorded ones.
-    hops = sample.parts.of_role("hop")
+    hops = sample.parts_of("hop")
     for output, position in zip(sample.outputs, sample.token_positions, strict=False):
         (hop,) = [hop for hop in hops if hop.token_position == position]
         assert hop.value == output
@@ -120,7 +120,7 @@ def test_answers_are_alike_at_every_length_and_depth_and_the_graph_grows(words):
     for depth in (1, 2, 3, 5, 8):
         data = Dataset("graphwalks", 4096, "en", words, num_samples=100, knobs={"depth": depth})
         sizes[depth] = fmean(len(sample.outputs) for sample in data)
-        assert max(len(sample.parts.of_role("hop")) for sample in data) <= 16 + 10 * (depth - 1)
+        assert max(len(sample.parts_of("hop")) for sample in data) <= 16 + 10 * (depth - 1)
     assert all(2.5 < size < 6 for size in sizes.values()), sizes
     for length in (2048, 8192):
         data = Dataset("graphwalks", length, "en", words, num_samples=4)
@@ -136,7 +136,7 @@ def test_an_empty_list_of_parents_is_rarely_right(words):
     data = Dataset("graphwalks_parents", 1024, "da", words, num_samples=400)
     empty = [sample for sample in data if sample.outputs == ["[]"]]
     assert 0 < len(empty) <= 0.05 * 400
-    assert all(not sample.parts.of_role("hop") and not sample.depths for sample in empty)
+    assert all(not sample.parts_of("hop") and not sample.depths for sample in empty)
 
 
 def test_ignoring_that_nodes_were_reached_before_costs_30_points(words):
@@ -167,7 +167,7 @@ def test_several_questions_about_one_graph(task, kind, language):
         for sample in group:
             check(data, sample)
             ends = [end for _, end in tokenizer.spans([sample.input])[0]]
-            for part in sample.parts.of_role("hop", "distractor"):
+            for part in sample.parts_of("hop", "distractor"):
                 assert part.token_position == bisect.bisect_right(ends, part.start)
 
 
@@ -230,7 +230,7 @@ def test_kinds_of_mistakes(language, words):
     start = re.search(QUESTION[language, "bfs"], sample.input)["node"]
     near = [target for source, target in edges if source == start]
     beyond = [target for source, target in edges if source in right and target not in right]
-    on_the_way = {part.key for part in sample.parts.of_role("hop")}
+    on_the_way = {part.key for part in sample.parts_of("hop")}
     far = next(source for source, target in edges
                if not {source, target} & {*right, *beyond, *on_the_way})  # fmt: skip
     listing = "[{}]".format

@@ -30,6 +30,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.export.inspect_ai import judge, pose
 from rulerlib.intervals import clustered
+from rulerlib.parts import parts_to_data
 from rulerlib.prompts import PromptFormat, ends_thinking
 from rulerlib.runs import Run
 from rulerlib.scoring import one_form
@@ -167,7 +168,7 @@ def test_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_path):
     assert log.results.headline.score == "primary"
     by_task = next(score for score in log.results.scores if score.name == "ruler").metrics
     assert {"grouped_niah_multikey_2", "grouped_qa_1"} <= {*by_task}
-    assert log.samples[0].metadata["parts"] == run.dataset(run.cells[0])[0].parts.to_data()
+    assert log.samples[0].metadata["parts"] == parts_to_data(run.dataset(run.cells[0])[0].parts)
 
 
 def test_drop_itself_has_three_examples_of_its_training_side(tmp_path):

@@ -42,10 +42,10 @@ def test_a_prompt_is_worded_the_same_for_all(language, whole, prefix):
 def test_whatever_a_text_holds_it_stands_in_the_prompt_as_it_is(texts, question, language):
     prompt = asked(language, question, texts)
     assert "\n".join(texts) in prompt.text
-    (part,) = prompt.parts.of_role("question")
+    (part,) = prompt.parts_of("question")
     assert prompt.text[part.start : part.end] == question
     assert part.end == len(prompt.text)
-    context = prompt.parts.of_role("context")
+    context = prompt.parts_of("context")
     assert [prompt.text[part.start : part.end] for part in context] == ["\n".join(texts)] * bool(
         texts
     )

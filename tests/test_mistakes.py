@@ -159,7 +159,7 @@ def test_the_beginning_of_the_prompt_is_copied(language):
 @both
 def test_whoever_quotes_a_distractor_at_the_beginning_was_looking_for_it(language):
     record = sample("niah_multikey_2", language)
-    needle = min(record.parts.of_role("distractor"), key=lambda part: part.start)
+    needle = min(record.parts_of("distractor"), key=lambda part: part.start)
     assert needle.start < 300
     line = record.input[needle.start : needle.end]
     assert len(line.split()) >= 8
@@ -222,7 +222,7 @@ def test_common_words(common, language, form):
 @both
 def test_frequent_words(language):
     record = sample("fwe", language)
-    (context,) = record.parts.of_role("context")
+    (context,) = record.parts_of("context")
     coded = re.findall(r"(?<!\w)[a-z]{6}(?!\w)", record.input[context.start : context.end])
     rare = next(word for word in coded if coded.count(word) == 1 and word not in record.outputs)
     right = record.outputs
@@ -247,7 +247,7 @@ def test_answers_to_questions(language):
 def test_only_documents_are_a_context():
     """The words of the instruction and of the question stand in the prompt, too."""
     record = sample("qa_1", "en")
-    (question,) = record.parts.of_role("question")
+    (question,) = record.parts_of("question")
     asked = record.input[question.start : question.end].split("Question:")[1].split("?")[0]
     assert kind(record, f" {asked.strip()}\n", "qa") == "no context"
     named = Prediction(0, record.input, record.outputs, f" {asked.strip()}\n")

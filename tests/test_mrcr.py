@@ -21,6 +21,7 @@ from rulerlib import tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.models.reference import Engine, answer
+from rulerlib.parts import parts_to_data
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.tasks import TASKS
@@ -83,9 +84,9 @@ def check(data: Dataset, sample) -> list[str]:
     texts = turns[1::2]
     assert len({*texts}) == len(texts), "a text stands there twice"
     assert all(35 <= len(text.split()) <= 85 and "{" not in text for text in texts)
-    values = [sample.input[part.start : part.end] for part in sample.parts.of_role("value")]
+    values = [sample.input[part.start : part.end] for part in sample.parts_of("value")]
     assert values == same
-    (needle,) = sample.parts.of_role("needle")
+    (needle,) = sample.parts_of("needle")
     assert sample.input[needle.start : needle.end].endswith(wanted[10:])
     at = sample.input.index(wanted[10:])
     assert sample.token_position_answer == token_at(
@@ -264,7 +265,7 @@ def test_each_kind_of_mistake_has_its_name():
     prefix, text = wanted[:10], wanted[10:]
     another = next(one for one in same if one != text)
     reply = next(one for one in turns[1::2] if one not in same)
-    others = {"language": "da", "parts": sample.parts.to_data()}
+    others = {"language": "da", "parts": parts_to_data(sample.parts)}
     for said, cut_off, kind in [
         ("", False, "empty"), (text, False, "no prefix"), (" ", True, "cut off"),
         (prefix + another, False, "wrong occurrence"), (prefix + reply, False, "other reply"),

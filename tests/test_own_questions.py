@@ -190,7 +190,7 @@ def test_examples_follow_the_training_side(tmp_path):
     )
     for run, count in ((without, 0), (beside, 3)):
         for cell in run.cells:
-            assert len([*run.dataset(cell)[0].parts.of_role("example")]) == count
+            assert len([*run.dataset(cell)[0].parts_of("example")]) == count
     # The row of the study with one example needs them.
     assert [row["fewshot"] for row in without.study] == [0, 0]
     assert [row["fewshot"] for row in beside.study] == [0, 1, 0]

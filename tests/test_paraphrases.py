@@ -30,7 +30,7 @@ ASSIGNMENT = re.compile(r"VAR (\w+) = (?:VAR )?(\w+)\.")
 
 def golds(sample) -> set[str]:
     """The answers of a prompt, read out of its context and what its question names."""
-    (context,) = sample.parts.of_role("context")
+    (context,) = sample.parts_of("context")
     text, asked = sample.input[context.start : context.end], sample.input[context.end :]
     family = tasks.TASKS[sample.task].family.name
     if family == "niah":
@@ -94,7 +94,7 @@ def test_every_wording_asks_for_the_same(task, code, words):
             assert sample.outputs == other.outputs
             assert sample.answer_prefix != other.answer_prefix
             if task[:2] == "qa":
-                (value, *_) = sample.parts.of_role("value")
+                (value, *_) = sample.parts_of("value")
                 assert sample.input[value.start : value.end] in sample.outputs
             else:
                 assert golds(sample) == {*sample.outputs}

@@ -19,7 +19,7 @@ from conftest import TOKENIZERS
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
-from rulerlib.parts import Column, Part, Parts
+from rulerlib.parts import Part, parts_from_data, parts_to_data
 from rulerlib.samples import Sample
 from rulerlib.tasks import TASKS
 
@@ -37,10 +37,10 @@ def within(part: Part, outer: Part) -> bool:
 
 def outside_example(sample: Sample, role: str) -> list[Part]:
     """The parts of a role that do not belong to the worked example."""
-    shown = sample.parts.of_role("example")
+    shown = sample.parts_of("example")
     return [
         part
-        for part in sample.parts.of_role(role)
+        for part in sample.parts_of(role)
         if not any(within(part, example) for example in shown)
     ]
 
@@ -62,13 +62,13 @@ def check_all(sample: Sample, tokenizer) -> None:
     starts = [part.start for part in sample.parts]
     assert starts == sorted(starts)
     assert all(0 <= part.start <= part.end <= len(sample.input) for part in sample.parts)
-    (question,) = sample.parts.of_role("question")
-    (context,) = sample.parts.of_role("context")
+    (question,) = sample.parts_of("question")
+    (context,) = sample.parts_of("context")
     assert (context.end, question.end) == (question.start, len(sample.input))
     spans = tokenizer.spans([sample.input])[0]
     for part in sample.parts:
         if part.role not in ("question", "context", "example"):
-            shown = sample.parts.of_role("example")
+            shown = sample.parts_of("example")
             assert within(part, context) or any(within(part, example) for example in shown)
         if part.value is not None:
             assert part.value in sample.input[part.start : part.end]
@@ -116,18 +116,18 @@ def test_every_needle_and_value(task, tokenizer, language):
     needle = pattern(pack.fill("niah", "needle", pack.label(kind, 2)))
     for sample in Dataset(task, 2600, language, tokenizer, num_samples=3):
         check_all(sample, tokenizer)
-        (context,) = sample.parts.of_role("context")
+        (context,) = sample.parts_of("context")
         matches = list(needle.finditer(sample.input[context.start : context.end]))
         spans = {(context.start + m.start(), context.start + m.end()) for m in matches}
-        hidden = sample.parts.of_role("needle", "distractor")
+        hidden = sample.parts_of("needle", "distractor")
         assert {(part.start, part.end) for part in hidden} == spans
         assert Counter(part.key for part in hidden) == Counter(m["key"] for m in matches)
         values = {(context.start + m.start("value"), context.start + m.end("value"))
                   for m in matches}  # fmt: skip
-        assert {(part.start, part.end) for part in sample.parts.of_role("value")} == values
-        asked = sample.parts.of_role("needle")
+        assert {(part.start, part.end) for part in sample.parts_of("value")} == values
+        asked = sample.parts_of("needle")
         assert {part.value for part in asked} == set(sample.outputs)
-        (question,) = sample.parts.of_role("question")
+        (question,) = sample.parts_of("question")
         assert all(part.key in sample.input[question.start :] for part in asked)
 
 
@@ -138,41 +138,25 @@ def test_every_hop(knobs, language, tokenizer):
     for sample in Dataset("vt", 2600, language, tokenizer, num_samples=3, knobs=knobs):
         check_all(sample, tokenizer)
         matches = {m.span(): m[1] for m in assignment.finditer(sample.input)}
-        chains = sample.parts.of_role("hop", "distractor")
-        (example,) = sample.parts.of_role("example")
+        chains = sample.parts_of("hop", "distractor")
+        (example,) = sample.parts_of("example")
         assert {(part.start, part.end) for part in chains} == {
             span for span in matches if span[0] >= example.end
         }
-        assert [part.value for part in sample.parts.of_role("hop")] == sample.outputs
-        values = sample.parts.of_role("value")
+        assert [part.value for part in sample.parts_of("hop")] == sample.outputs
+        values = sample.parts_of("value")
         assert texts(sample, values) == list(matches.values())
 
 
 @each_tokenizer_and_language
-def test_every_listed_word(language, tokenizer):
+def test_the_example_and_the_list(language, tokenizer):
     pytest.importorskip("wordfreq")
     for sample in Dataset("cwe", 2600, language, tokenizer, num_samples=2):
         check_all(sample, tokenizer)
-        (example,), (question,) = (sample.parts.of_role(role) for role in ("example", "question"))
-        words = sample.parts.of_role("word")
-        read = list(re.finditer(r"\d+\. (\w+)", sample.input[: question.start]))
-        # The example's answer, at its end, is a list too and no part of what is counted.
-        listed = [m for m in read if m.start() < example.end - 400 or m.start() > example.end]
-        assert {part.start for part in words} >= {
-            m.start(1) for m in read if m.start() > example.end
-        }
-        assert set(texts(sample, words)) >= {m[1] for m in listed}
-        counts = Counter(texts(sample, outside_example(sample, "word")))
-        assert {word for word, _ in counts.most_common(10)} == set(sample.outputs)
-
-
-@each_tokenizer_and_language
-def test_every_coded_word(language, tokenizer):
-    for sample in Dataset("fwe", 2600, language, tokenizer, num_samples=2):
-        check_all(sample, tokenizer)
-        (context,) = sample.parts.of_role("context")
-        words = sample.input[context.start : context.end].split()
-        assert texts(sample, sample.parts.of_role("word")) == [w for w in words if w != "..."]
+        (example,), (context,) = (sample.parts_of(role) for role in ("example", "context"))
+        assert example.end <= context.start
+        words = re.findall(r"\d+\. (\w+)", sample.input[context.start : context.end])
+        assert {word for word, _ in Counter(words).most_common(10)} == set(sample.outputs)
 
 
 @each_tokenizer_and_language
@@ -181,16 +165,16 @@ def test_every_document(task, language, tokenizer):
     label = {"da": "Dokument", "en": "Document"}[language]
     for sample in Dataset(task, 2600, language, tokenizer, num_samples=3):
         check_all(sample, tokenizer)
-        documents = sample.parts.of_role("document", "distractor")
-        (context,) = sample.parts.of_role("context")
+        documents = sample.parts_of("document", "distractor")
+        (context,) = sample.parts_of("context")
         stretch = sample.input[context.start : context.end]
         assert len(documents) == len(re.findall(rf"^{label} \d+:$", stretch, re.MULTILINE))
-        targets = sample.parts.of_role("document")
+        targets = sample.parts_of("document")
         assert len(targets) == int(task[-1])
-        for value in sample.parts.of_role("value"):
+        for value in sample.parts_of("value"):
             assert sample.input[value.start : value.end] in sample.outputs
             assert any(within(value, target) for target in targets)
-        assert sample.parts.of_role("value")
+        assert sample.parts_of("value")
 
 
 @pytest.mark.parametrize(
@@ -203,11 +187,11 @@ def test_each_question_on_a_context_has_its_own_parts(task, queries, knobs, word
     questions = set()
     for sample in data:
         check_all(sample, words)
-        own = sample.parts.of_role("needle", "hop", "document")
+        own = sample.parts_of("needle", "hop", "document")
         assert own
         if task != "qa_1":
             assert {part.value for part in own} == set(sample.outputs)
-        questions.update(texts(sample, sample.parts.of_role("question")))
+        questions.update(texts(sample, sample.parts_of("question")))
     assert len(questions) == queries
 
 
@@ -227,44 +211,25 @@ parts = st.lists(
 @settings(max_examples=50)
 @given(parts)
 def test_parts_survive_a_file(made):
-    whole = Parts.of(made)
-    assert len(whole) == len(made)
-    assert Counter(whole) == Counter(made)
-    assert Parts.from_data(whole.to_data(), 100) == whole
-    for role in ROLES:
-        assert Counter(whole.of_role(role)) == Counter(part for part in made if part.role == role)
+    assert Counter(parts_from_data(parts_to_data(made), 100)) == Counter(made)
 
 
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        ({}, "are no list"),
-        ([5], "are no object with role, start and end"),
-        ([{"role": "needle", "start": [1]}], "are no object with role, start and end"),
-        ([{"role": "needle", "start": [1], "end": [2, 3]}], "fields of unequal length"),
-        ([{"role": 7, "start": [1], "end": [2]}], "fields of unequal length"),
-        ([{"role": "needle", "start": [1], "end": [2], "key": []}], "fields of unequal length"),
-        ([{"role": "needle", "start": [1.0], "end": [2]}], "other than whole numbers"),
-        ([{"role": "needle", "start": [True], "end": [2]}], "other than whole numbers"),
-        ([{"role": "needle", "start": [2], "end": [1]}], "does not lie within 9 characters"),
-        ([{"role": "needle", "start": [-1], "end": [1]}], "does not lie within 9 characters"),
-        ([{"role": "needle", "start": [1], "end": [10]}], "does not lie within 9 characters"),
+        ({}, "are not a list"),
+        ([5], "are not objects of lists"),
+        ([{"role": "needle", "start": [1]}], "are not objects of lists"),
+        ([{"role": "needle", "start": [1], "end": [2, 3]}], "of equal length"),
+        ([{"role": 7, "start": [1], "end": [2]}], "are not objects of lists"),
+        ([{"role": "needle", "start": [1], "end": [2], "key": []}], "of equal length"),
+        ([{"role": "needle", "start": [1.0], "end": [2]}], "has the start '?1.0"),
+        ([{"role": "needle", "start": [True], "end": [2]}], "has the start '?True"),
+        ([{"role": "needle", "start": [2], "end": [1]}], "does not lie within the 9 characters"),
+        ([{"role": "needle", "start": [-1], "end": [1]}], "does not lie within the 9 characters"),
+        ([{"role": "needle", "start": [1], "end": [10]}], "does not lie within the 9 characters"),
     ],
 )
 def test_damaged_parts_are_one_sentence(data, sentence):
     with pytest.raises(DataError, match=sentence):
-        Parts.from_data(data, 9)
-
-
-def test_parts_are_worked_out_when_somebody_looks_and_once():
-    asked = []
-
-    def more() -> list[Column]:
-        asked.append("asked")
-        return [Column("word", [4], [7])]
-
-    parts = Parts([Column("context", [0], [9])], more)
-    assert not asked
-    assert [part.role for part in parts] == ["context", "word"]
-    assert (len(parts), parts.of_role("word")) == (2, [Part("word", 4, 7)])
-    assert asked == ["asked"]
+        parts_from_data(data, 9)

@@ -63,7 +63,7 @@ def needles(prompt):
     """The needles of a prompt, from the start to the end: (text, whether it is asked for)."""
     text = prompt.sample.input
     return [(text[part.start : part.end], part.role == "needle")
-            for part in prompt.sample.parts.of_role("needle", "distractor")]  # fmt: skip
+            for part in prompt.sample.parts_of("needle", "distractor")]  # fmt: skip
 
 
 class Seen(Markup):
@@ -259,7 +259,7 @@ def test_all_values_of_a_key_are_wanted_and_one_of_them_is_moved():
     for depth in (0, 100):
         play.set(depth=depth)
         sample = play.prompt.sample
-        assert len({part.key for part in sample.parts.of_role("needle")}) == 1
+        assert len({part.key for part in sample.parts_of("needle")}) == 1
         found[depth] = dict(zip(sample.outputs, sample.depths, strict=True))
     moved = [value for value, depth in found[0].items() if depth == 0]
     assert found[100][moved[0]] == 100

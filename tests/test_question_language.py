@@ -22,7 +22,7 @@ REFUSED = ["fwe", "qa_1", "qa_2", "drop_1"]
 
 def around(sample):
     """The template before the context, and the question after it."""
-    (context,) = sample.parts.of_role("context")
+    (context,) = sample.parts_of("context")
     before = sample.input[: context.start]
     return before, sample.input[context.start : context.end], sample.input[context.end :]
 

@@ -12,7 +12,7 @@ from helpers_model import Parrot
 from rulerlib import show
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
-from rulerlib.parts import Part, Parts
+from rulerlib.parts import Part, parts_to_data
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.tasks.drop import OPERATIONS
@@ -76,8 +76,8 @@ TEXT = "Brill drew 2,040 people in April, eight in June, and 1,900 on 5 May."
 def record(said="", language="en", text=TEXT, operands=("2,040", "1,900"), **more):
     """A prediction whose prompt has these operands."""
     spans = [(text.index(one), text.index(one) + len(one)) for one in operands]
-    parts = Parts.of([Part("operand", *span) for span in spans])
-    others = {"parts": parts.to_data(), "golds": [["140"]], "language": language, **more}
+    parts = [Part("operand", *span) for span in spans]
+    others = {"parts": parts_to_data(parts), "golds": [["140"]], "language": language, **more}
     return Prediction(0, text, ["140"], said, others)
 
 
@@ -148,7 +148,7 @@ def test_without_passages_the_same_questions_are_asked(run):
         same = with_[settings["task"], record.index]
         assert record.golds == same.golds
         assert record.others["id"] == same.others["id"]
-        (question,) = record.parts.of_role("question")
+        (question,) = record.parts_of("question")
         asked_of = re.search(r"Question: (.*)", record.input[question.start :])[1]
         assert f"\nQuestion: {asked_of}\n" in same.input + "\n"
         assert "Passage" not in record.input
@@ -183,7 +183,7 @@ def test_operands_are_marked_and_named(task):
     data = Dataset(task, 2500, "en", "words", knobs={**PLAIN, "operation": "sum"}, num_samples=2)
     sample = data[1]
     operands = [
-        sample.input[part.start : part.end] for part in sample.parts.of_role("operand")
+        sample.input[part.start : part.end] for part in sample.parts_of("operand")
     ]  # fmt: skip
     assert len(operands) > 1
     shown = show.sample(sample)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rulerlib import samples
 from rulerlib.errors import DataError
-from rulerlib.parts import Part, Parts
+from rulerlib.parts import Part, in_order, parts_to_data
 from rulerlib.samples import Prediction, Sample
 
 text = st.text(max_size=40)
@@ -29,7 +29,7 @@ made_parts = st.lists(
         st.none() | st.integers(0, 10**7),
     ),
     max_size=6,
-).map(Parts.of)
+).map(in_order)
 numbers = st.lists(st.integers(0, 10**7), max_size=4)
 depths = st.lists(st.floats(0, 100), max_size=4)
 made_samples = st.builds(
@@ -205,7 +205,7 @@ def test_golds_stand_only_where_there_are_any():
         ({"parts": {}}, "the field 'parts' is {}, not a list of objects"),
         (
             {"parts": [{"role": "word", "start": [3], "end": [5]}]},
-            "a part 'word' does not lie within 4 characters",
+            "a part 'word' does not lie within the 4 characters",
         ),
         (
             {"golds": [["a"], "b"]},
@@ -223,14 +223,14 @@ def test_what_is_read_of_others_is_checked(others, what):
 
 def test_the_parts_of_a_role_are_had_without_the_others():
     """A score looks for a worked example, not at the places of thousands of words."""
-    parts = Parts.of([Part("example", 0, 4), Part("word", 1, 2), Part("question", 4, 9)])
-    data = [*parts.to_data()]
+    parts = [Part("example", 0, 4), Part("value", 1, 2), Part("question", 4, 9)]
+    data = parts_to_data(parts)
     prediction = Prediction(0, "abcdefghi", ["1"], others={"parts": data})
-    assert [*prediction.parts_of("example")] == parts.of_role("example")
-    assert [*prediction.parts_of("word", "question")] == [parts[1], parts[2]]
+    assert prediction.parts_of("example") == parts[:1]
+    assert [*prediction.parts_of("value", "question")] == [parts[1], parts[2]]
     assert len(Prediction(0).parts_of("example")) == 0
     data[0] = {**data[0], "end": [99]}
-    with pytest.raises(DataError, match="does not lie within 9 characters"):
+    with pytest.raises(DataError, match="does not lie within the 9 characters"):
         prediction.parts_of("example")
     for damaged in ("x", [1]):
         prediction.others["parts"] = damaged

@@ -13,7 +13,7 @@ bs4 = pytest.importorskip("bs4")
 
 from rulerlib import analysis, show  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
-from rulerlib.parts import Part, Parts  # noqa: E402
+from rulerlib.parts import Part, in_order  # noqa: E402
 from rulerlib.samples import Prediction, Sample  # noqa: E402
 
 EVIL = "<script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;"
@@ -71,7 +71,7 @@ def sample(text, outputs, needles=(), distractors=(), **more):
         if (at := text[part.start : part.end].find(output)) >= 0
     ]
     return Sample(
-        0, text, outputs, length=10, answer_prefix=" Svar:", parts=Parts.of(parts), **more
+        0, text, outputs, length=10, answer_prefix=" Svar:", parts=in_order(parts), **more
     )
 
 

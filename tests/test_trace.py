@@ -51,7 +51,7 @@ def check(data: Dataset, sample: Sample) -> str:
     assert [str(eval(query, names))] == sample.outputs
     language = languages.load(sample.language)
     assert [data.row.family.reader(sample.input, language)] == sample.outputs
-    needed = [*sample.parts.of_role("needle")]
+    needed = [*sample.parts_of("needle")]
     if data.row.knobs.program == "functions":
         check_functions(names, query, [part.key for part in needed], data.row.knobs.num_steps)
     else:
@@ -154,7 +154,7 @@ def test_a_length_more_is_filling_alone(task, words):
     for one, other in zip(short, long, strict=True):
         assert (one.outputs, one.facts) == (other.outputs, other.facts)
         needed = [
-            sorted(sample.input[part.start : part.end] for part in sample.parts.of_role("needle"))
+            sorted(sample.input[part.start : part.end] for part in sample.parts_of("needle"))
             for sample in (one, other)
         ]
         assert needed[0] == needed[1]

@@ -29,6 +29,7 @@ from rulerlib.analysis.accuracy import accuracy
 from rulerlib.analysis.scores import nothing
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
+from rulerlib.parts import parts_to_data
 from rulerlib.runs import Run
 from rulerlib.samples import OPTIONAL, Prediction, Sample
 from rulerlib.tasks.drop import OPERATIONS, Reading
@@ -151,5 +152,5 @@ def _answered(sample: Sample, answer: str) -> Prediction:
     """Return the prediction that a baseline makes for a sample."""
     names = ("task", "language", "depths", *OPTIONAL)
     others = {name: value for name in names if (value := getattr(sample, name))}
-    others["parts"] = sample.parts.to_data()
+    others["parts"] = parts_to_data(sample.parts)
     return Prediction(sample.index, sample.input, sample.outputs, answer, others)

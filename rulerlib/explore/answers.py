@@ -15,7 +15,7 @@ from typing import Any
 
 from rulerlib import labels, tasks
 from rulerlib.escaping import merged, visible
-from rulerlib.parts import Part, Parts
+from rulerlib.parts import Part, of_role
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
 
@@ -34,7 +34,7 @@ LONGEST_PART = 1500
 MOST_PARTS = 60
 """Parts that are shown: a list of words has thousands of them."""
 
-SHOWN = ("needle", "distractor", "hop", "document", "value", "operand", "word", "question")
+SHOWN = ("needle", "distractor", "hop", "document", "value", "operand", "question")
 """The roles of the parts that are marked."""
 
 # What of a prediction's `others` the page shows.
@@ -148,9 +148,9 @@ def _words(values: Mapping[str, Any]) -> list[str]:
 # --- A long prompt without what nobody asks for ----------------------------------------------
 
 
-def shown_parts(parts: Parts) -> list[Part]:
+def shown_parts(parts: Sequence[Part]) -> list[Part]:
     """Return the parts that the page marks, by rising start: of each role the first ones."""
-    chosen = [part for role in SHOWN for part in parts.of_role(role)[:MOST_PARTS]]
+    chosen = [part for role in SHOWN for part in of_role(parts, role)[:MOST_PARTS]]
     # Outer parts come before those within them.
     return sorted(chosen, key=lambda part: (part.start, -part.end))
 

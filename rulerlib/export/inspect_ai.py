@@ -30,6 +30,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, one_of, require
 from rulerlib.models import Request
 from rulerlib.models.cutting import cut_answer
+from rulerlib.parts import parts_to_data
 from rulerlib.prompts import Frame, PromptFormat, split_thinking
 from rulerlib.samples import Sample
 from rulerlib.store import questions
@@ -256,7 +257,7 @@ def _about(sample: Sample, length: int | None) -> dict[str, Any]:
         "index": sample.index,
         "cluster": sample.cluster or f"{sample.task} {length} {alone}",
         "depths": sample.depths,
-        "parts": sample.parts.to_data(),
+        "parts": parts_to_data(sample.parts),
         "golds": sample.golds,
         "facts": sample.facts,
     }
@@ -311,7 +312,7 @@ class _Feed:
     def messages(self, sample: Sample) -> list[dict[str, Any]]:
         """Return the messages of a question."""
         text, system = sample.input, ""
-        for part in sample.parts.of_role("system") if self.split else ():
+        for part in sample.parts_of("system") if self.split else ():
             system, text = text[part.start : part.end], text[part.end :].lstrip()
         frame = Frame(chat=self.chat, format=self.format, turns=self.turns)
         turns = frame.messages(text, sample.answer_prefix) or (

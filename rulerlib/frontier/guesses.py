@@ -36,12 +36,12 @@ _OPTION = re.compile(r"([A-D])\. (\d+)")
 
 
 def _context(sample: Sample) -> str:
-    [part] = sample.parts.of_role("context")
+    [part] = sample.parts_of("context")
     return sample.input[part.start : part.end]
 
 
 def _values(sample: Sample) -> list[str]:
-    return [sample.input[part.start : part.end] for part in sample.parts.of_role("value")]
+    return [sample.input[part.start : part.end] for part in sample.parts_of("value")]
 
 
 # --- GraphWalks -----------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def random_node(sample: Sample, rng: random.Random) -> str:
 def next_nodes(sample: Sample, rng: random.Random) -> str:
     """The nodes to which an edge leads from the node in the question."""
     edges = _EDGE.findall(_context(sample))
-    question = sample.input[sample.parts.of_role("context")[0].end :]
+    question = sample.input[sample.parts_of("context")[0].end :]
     names = {node for edge in edges for node in edge}
     asked = next(word for word in re.findall(r"\w+", question) if word in names)
     return f"[{', '.join(end for start, end in edges if start == asked)}]"
@@ -79,7 +79,7 @@ def _labels(sample: Sample) -> list[str]:
     """The subjects of a context, in the order of the language pack."""
     section = languages.load(sample.language).section("records")
     names = [label["name"] for label in section["labels"].values()]
-    introduction = sample.input[: sample.parts.of_role("context")[0].start]
+    introduction = sample.input[: sample.parts_of("context")[0].start]
     return [name for name in names if re.search(rf"\b{re.escape(name)}\b", introduction)]
 
 
@@ -129,7 +129,7 @@ def second_largest(sample: Sample, rng: random.Random) -> str | None:
     """The letter of the second largest option of the question that is asked for."""
     if not _is_letter(sample):
         return None
-    [needle, *_] = sample.parts.of_role("needle")
+    [needle, *_] = sample.parts_of("needle")
     options = _OPTION.findall(sample.input[needle.start : needle.end])
     return str(sorted(options, key=lambda option: int(option[1]))[-2][0])
 

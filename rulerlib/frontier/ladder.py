@@ -442,7 +442,7 @@ def judged(knobs: Knobs) -> Scoring:
 def explain(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the mistake of an answer, see `rulerlib.tasks.mistakes`."""
     outputs, text = prediction.outputs, clean(prediction.pred)
-    if prediction.parts.of_role("document"):
+    if prediction.parts_of("document"):
         return mistakes.explain_question(prediction, cut_off)
     if not text or mistakes.refused(text) or all(map(str.isdecimal, outputs)):
         return mistakes.explain_values(prediction, cut_off)

@@ -35,7 +35,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from operator import add
 from statistics import fmean
 
 from rulerlib import languages
@@ -44,7 +43,6 @@ from rulerlib.filling import Shared, Take
 from rulerlib.haystack import Draft, Filling, Sized, largest
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import answer_line
-from rulerlib.parts import Column
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
@@ -352,12 +350,6 @@ class Records(Maker):
                 counts = tally(shared.context.text, draft.facts["within"], self.language)
                 draft.outputs[:] = [str(counts[draft.facts["label"]])]
         return shared
-
-    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
-        """Return the part of each message, without its date and its sender."""
-        texts, first = [*units], [*starts]
-        begin = [at + text.rindex("| ") + 2 for text, at in zip(texts, first, strict=True)]
-        return [Column("word", begin, [*map(add, first, map(len, texts))])]
 
 
 def tally(text: str, within: str, language: Language) -> Counter[str]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from rulerlib.languages import Language, slots
 from rulerlib.memory.episodes import told
-from rulerlib.parts import Part, Parts
+from rulerlib.parts import Part, in_order
 
 
 class PromptedQuestion(NamedTuple):
@@ -38,7 +38,7 @@ class PromptedQuestion(NamedTuple):
 
     text: str
     answer_prefix: str
-    parts: Parts
+    parts: list[Part]
 
 
 def wording(language: Language) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def asked(language: Language, question: str, recalled: Sequence[str]) -> Prompte
     text, at = told(ask["known" if recalled else "alone"], words)
     parts = [Part("question", *at["question"])]
     parts += [Part("context", *at["facts"])] if recalled else []
-    return PromptedQuestion(text, ask["answer_prefix"], Parts.of(parts))
+    return PromptedQuestion(text, ask["answer_prefix"], in_order(parts))
 
 
 def leak(prompt: str, taught: Iterable[str]) -> str | None:

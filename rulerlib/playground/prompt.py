@@ -129,7 +129,7 @@ class MarkedPrompt:
     @property
     def others(self) -> list[str]:
         """The values of distractors, wherever they stand."""
-        text, parts = self.sample.input, self.sample.parts.of_role("value")
+        text, parts = self.sample.input, self.sample.parts_of("value")
         values = dict.fromkeys(text[part.start : part.end] for part in parts)
         return [value for value in values if value not in self.sample.outputs]
 
@@ -156,12 +156,11 @@ class MarkedPrompt:
 def _bounds(sample: Sample, frame: Frame, filler: str) -> list[tuple[int, str]]:
     """Return where each stretch of the fed text begins and what it is; needles stand in filler."""
     begin, end = len(frame.before), len(frame.before) + len(sample.input)
-    parts = sample.parts
     bounds = [(0, "template"), (begin, "instruction")]
-    bounds += [(begin + part.start, filler) for part in parts.of_role("context")]
-    for part in parts.of_role("needle", "distractor"):
+    bounds += [(begin + part.start, filler) for part in sample.parts_of("context")]
+    for part in sample.parts_of("needle", "distractor"):
         bounds += [(begin + part.start, part.role), (begin + part.end, filler)]
-    bounds += [(begin + part.start, part.role) for part in parts.of_role("question")]
+    bounds += [(begin + part.start, part.role) for part in sample.parts_of("question")]
     prefix = frame.prefix(sample.answer_prefix)
     after = [(frame.between, "template"), (prefix, "prefix")]
     if frame.format.answer_prefix == "user":

@@ -28,7 +28,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from operator import add
 from typing import NamedTuple
 
 from rulerlib import packages
@@ -36,7 +35,7 @@ from rulerlib.errors import flag, one_of, require, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Haystack, Pool, Sized, largest, pool_of
 from rulerlib.languages import Language
-from rulerlib.parts import Column
+from rulerlib.parts import Part
 from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes, readers
 from rulerlib.tasks.family import AGGREGATION, Checked, Family, Maker, asked_once, knob
@@ -329,32 +328,21 @@ class NumberedList(Maker):
         words += sum(costs[word] for word in choice.uncommon) * uncommon
         return self._numbers.sums[entries] + words
 
-    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
-        """Return the part of each listed word; every other unit is a number."""
-        lengths, numbers = [*map(len, itertools.islice(units, 1, None, 2))], self._numbers.lengths
-        # From a word to the next one it is the word, a number and two spaces.
-        steps = map(add, lengths, itertools.islice(numbers, 1, None))
-        second = next(itertools.islice(starts, 1, None), 0)
-        first = [*itertools.islice(itertools.accumulate(steps, initial=second), len(lengths))]
-        return [Column("word", first, [*map(add, first, lengths)])]
-
     def _fixed(self, choice: Choice, setting: Repeats, rng: random.Random) -> int:
         return self.budget.least(self._ask(choice, setting, rng), self.haystack.seam)
 
     def _ask(self, choice: Choice, setting: Repeats, rng: random.Random) -> Draft:
         """Return the draft of a choice of words."""
         head, tail, prefix = self.wording.question("common_words", count=self.knobs.num_cw)
-        parts: list[Column] = []
+        parts = list[Part]()
         if self.knobs.few_shot:
             order = choice.example_common * setting.example_cw
             order += choice.example_uncommon * setting.example_ucw
             rng.shuffle(order)
             units = self._listed(order)
-            before = itertools.accumulate((len(unit) + 1 for unit in units), initial=len(head))
-            starts = itertools.islice(before, len(units))
             answer = " ".join(self._listed(choice.example_common))
             example = f"{head}{' '.join(units)}{tail}{prefix} {answer}"
-            parts = [Column("example", [0], [len(example)]), *self.mark(units, starts)]
+            parts = [Part("example", 0, len(example))]
             head = f"{example}\n\n{head}"
         return Draft(
             head,

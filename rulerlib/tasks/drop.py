@@ -51,7 +51,7 @@ from rulerlib.errors import DataError, ParameterError, flag, one_of, require, wh
 from rulerlib.haystack import Draft, Needle, depth_of, depths_of, one_depth
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import Golds
-from rulerlib.parts import Column
+from rulerlib.parts import Part
 from rulerlib.scoring import DROP
 from rulerlib.sources import built_in, source_file
 from rulerlib.sources.source import Question, ReadingQuestion, Rows
@@ -289,7 +289,7 @@ class Reading(qa.Questions):
             f"{system}\n\n{head}", tail, prefix, list(question.answers),
             answer=max(question.answers, key=len), golds=question.golds, id=question.id,
             cluster=hashlib.md5(passages.encode(), usedforsecurity=False).hexdigest(),
-            head_parts=[Column("system", [0], [len(system)]), examples], facts=dict(question.facts),
+            head_parts=[Part("system", 0, len(system)), *examples], facts=dict(question.facts),
         )  # fmt: skip
         for target, depth in placed.items():
             document = self.haystack.counted.text(target)
@@ -308,23 +308,22 @@ class Reading(qa.Questions):
         return self.language.fill("reading", "opening", opening=opening, query=question.text)
 
     @cached_property
-    def _system(self) -> tuple[str, Column]:
+    def _system(self) -> tuple[str, list[Part]]:
         """The instruction with its examples, and the parts that these are."""
         knobs, language = self.knobs, self.language
         texts = [language.text("reading", "instruction")]
         if not knobs.reasoning:
             texts.append(language.text("reading", "alone"))
-        starts, ends = list[int](), list[int]()
+        examples = list[Part]()
         if knobs.fewshot:
             before, _, after = language.text("reading", "examples").partition("{examples}")
             text = " ".join([*texts, before])
             for number, example in enumerate(self._examples):
                 text += "\n\n" * (number > 0)
-                starts.append(len(text))
+                examples.append(Part("example", len(text), len(text) + len(example)))
                 text += example
-                ends.append(len(text))
-            return text + after, Column("example", starts, ends)
-        return " ".join(texts), Column("example", starts, ends)
+            return text + after, examples
+        return " ".join(texts), examples
 
     @cached_property
     def _examples(self) -> list[str]:

@@ -12,14 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from operator import add
 from typing import Any, ClassVar, TypeVar
 
 from rulerlib.errors import DataError, number
 from rulerlib.filling import Budget, Composer, Shared, Take, TooLongError, Whole
 from rulerlib.haystack import Draft, Haystack, prose
 from rulerlib.languages import Language
-from rulerlib.parts import Column
+from rulerlib.parts import Part
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.texts import digest
@@ -194,11 +193,11 @@ class Maker(ABC):
             If the knobs do not go with the length or the texts, as each family says.
         """
 
-    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
-        """Return the parts of units of the haystack, given the characters where they begin."""
-        first = [*starts] if self.distractors else []
-        ends = [*map(add, first, map(len, units))]
-        return [Column("distractor", first, ends)] if self.distractors else []
+    def mark(self, units: Iterable[tuple[str, int]]) -> list[Part]:
+        """Return the parts of units of the haystack: their texts, and where each begins."""
+        if not self.distractors:
+            return []
+        return [Part("distractor", start, start + len(text)) for text, start in units]
 
     @property
     def digest(self) -> str | None:

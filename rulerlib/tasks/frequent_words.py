@@ -26,7 +26,6 @@ import bisect
 import itertools
 import random
 import string
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from operator import mul
@@ -35,7 +34,6 @@ from typing import Any
 from rulerlib.errors import is_number, require, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Pool, Sized, largest, pool_of
-from rulerlib.parts import Column
 from rulerlib.scoring import LIST
 from rulerlib.tasks import readers
 from rulerlib.tasks.family import AGGREGATION, Checked, Family, Maker, asked_once, knob
@@ -186,15 +184,6 @@ class CodedText(Maker):
             return text, self._cost(counts, vocabulary)
 
         return Sized(make, max(0, room - least), " ")
-
-    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
-        """Return the part of each coded word; the dots are noise and have none."""
-        letters, step = self.knobs.coded_wordlen, len(NOISE + self.haystack.seam)
-        # As if all were dots, and for each word before it as much more as it is longer.
-        words = [at for at, unit in enumerate(units) if unit != NOISE]
-        first, more = next(iter(starts), 0), letters - len(NOISE)
-        coded = [first + at * step + number * more for number, at in enumerate(words)]
-        return [Column("word", coded, [start + letters for start in coded])]
 
 
 # The next length has the same words.

@@ -14,7 +14,6 @@ has the form of a value counts as one, and a worked example cannot be told from 
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -24,7 +23,7 @@ from rulerlib import languages
 from rulerlib.metrics import matches, short_answers
 from rulerlib.metrics.matches import clean, normalize, normalized
 from rulerlib.metrics.short_answers import answer_line
-from rulerlib.parts import Column
+from rulerlib.parts import Part, of_role
 from rulerlib.samples import Prediction
 from rulerlib.scoring import one_form
 
@@ -43,6 +42,9 @@ _AROUND = " .,;:!?\"'()»«“”"
 
 # Between the words and numbers of a reckoning: 2,040-1,900=140.
 _SIGNS = re.compile(r"[\s=+*/×÷()–−]|(?<=\d)-")
+
+# A word of a numbered list.
+_ENTRY = re.compile(r"(?<=\d\. )[^\W\d_]+")
 
 _DIGITS = re.compile(rf"[0-9a-f-]{{{PIECE},}}")
 
@@ -65,7 +67,7 @@ def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: boo
     text = clean(prediction.pred)
     form = matches.WORD if listed else matches.form(prediction.outputs)
     references = normalized(prediction.outputs)
-    values = _Values(prediction, form)
+    values = _Values(prediction, _ENTRY if listed else form)
     stated = matches.listed(text) if listed else form.findall(text)
     if cut_off and stated and text.endswith(stated[-1]):
         # The last one may be the beginning of another value.
@@ -139,7 +141,7 @@ def _cause(
         spans = [f" {short_answers.normalized(span, language)} " for span in gold]
         if 0 < sum(span in answer for span in spans) < len(spans):
             return "incomplete"
-    context = prediction.parts.of_role("context")
+    context = prediction.parts_of("context")
     texts = [prediction.input[part.start : part.end] for part in context] or [prediction.input]
     if any(_stands(form, text) for form in _forms(given, numbers) for text in texts):
         return "wrong operand"
@@ -158,7 +160,7 @@ def operands_told(prediction: Prediction, thought: str) -> float:
     text = f" {short_answers.normalized(thought, language, _SIGNS)} "
     operands = (
         short_answers.normalized(prediction.input[part.start : part.end], language, _SIGNS)
-        for part in prediction.parts.of_role("operand")
+        for part in prediction.parts_of("operand")
     )
     hits = [f" {operand} " in text for operand in operands]
     return sum(hits) / len(hits) if hits else math.nan
@@ -240,27 +242,23 @@ class _Values:
     """The values of a prompt, normalized: of its context, of its worked example, and its keys."""
 
     def __init__(self, prediction: Prediction, form: re.Pattern[str]) -> None:
-        prompt, columns = prediction.input, tuple[Column, ...]()
-        if prediction.others.get("parts"):
-            roles = "example", "needle", "distractor", "value", "word"
-            columns = prediction.parts_of(*roles).columns
+        prompt, parts = prediction.input, prediction.parts
+        places = [(part.start, part.end) for part in of_role(parts, "value")]
+        if not places:
+            # The words of a list are no parts of their own.
+            stretches = of_role(parts, "context", "example") or [Part("context", 0, len(prompt))]
             places = [
-                (start, end)
-                for column in columns
-                if column.role in ("value", "word")
-                for start, end in zip(column.start, column.end, strict=True)
+                (part.start + found.start(), part.start + found.end())
+                for part in stretches
+                for found in form.finditer(prompt[part.start : part.end])
             ]
-        else:
-            places = [hit.span() for hit in form.finditer(prompt)]
-        examples = (column.end for column in columns if column.role == "example")
-        begin = max(itertools.chain.from_iterable(examples), default=0)
+        begin = max((part.end for part in of_role(parts, "example")), default=0)
         texts = normalized(prompt[start:end] for start, end in places)
         pairs = [*zip(texts, places, strict=True)]
         self.context = {value for value, (start, _) in pairs if start >= begin}
         self.shown = {value for value, (start, _) in pairs if start < begin}
-        hidden = (column for column in columns if column.role in ("needle", "distractor"))
-        keys = itertools.chain.from_iterable(column.more.get("key", ()) for column in hidden)
-        self.keys = {*normalized(filter(None, keys))}
+        hidden = of_role(parts, "needle", "distractor")
+        self.keys = {*normalized(part.key for part in hidden if part.key)}
 
 
 def _documents(prediction: Prediction) -> list[str]:
@@ -268,5 +266,5 @@ def _documents(prediction: Prediction) -> list[str]:
     prompt, parts = prediction.input, prediction.parts
     if not parts:
         return [normalize(prompt)]
-    documents = parts.of_role("document", "distractor")
+    documents = of_role(parts, "document", "distractor")
     return [normalize(prompt[part.start : part.end]) for part in documents]

@@ -28,14 +28,13 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from operator import add, itemgetter
 from typing import Any
 
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import DEPTHS, Draft, Haystack, Needle, Pool, depth_of, depths_of, one_depth
 from rulerlib.languages import VALUE_TYPES, Language
-from rulerlib.parts import Column
+from rulerlib.parts import Part
 from rulerlib.scoring import ABSENCE, LIST
 from rulerlib.tasks import absence, readers
 from rulerlib.tasks.family import RETRIEVAL, TRIES, Checked, Family, Maker, fresh, knob, share
@@ -237,16 +236,16 @@ class Needles(Maker):
         """A short hash of how a language says that there is none; None where no question does."""
         return absence.wording(self.wording) if self.knobs.present < 1 else None
 
-    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
-        """Return the parts of a needle haystack: each needle is a distractor, and has a value."""
+    def mark(self, units: Iterable[tuple[str, int]]) -> list[Part]:
+        """Return the parts of a needle haystack: each needle is a distractor and has a value."""
         if self.knobs.haystack != "needle":
             return []
-        first, texts = [*starts], [*units]
-        hidden = [*map(self._hidden.__getitem__, texts)]
-        ends = [*map(add, first, map(len, texts))]
-        keys = {"key": [*map(itemgetter(0), hidden)]}
-        begin, end = ([*map(add, first, map(itemgetter(at), hidden))] for at in (1, 2))
-        return [Column("distractor", first, ends, keys), Column("value", begin, end)]
+        parts = []
+        for text, start in units:
+            key, first, last = self._hidden[text]
+            parts.append(Part("distractor", start, start + len(text), key))
+            parts.append(Part("value", start + first, start + last))
+        return parts
 
     def _needle(self, key: str, value: str) -> str:
         return self._sentence.replace("{key}", key).replace("{value}", value)

@@ -35,7 +35,7 @@ from typing import NamedTuple
 from rulerlib.errors import flag, one_of, require, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Needle, depths_of
-from rulerlib.parts import Column
+from rulerlib.parts import Part
 from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes, readers
 from rulerlib.tasks.family import TRACING, Checked, Family, Maker, fresh, knob
@@ -188,7 +188,7 @@ class Chains(Maker):
         """Return what stands before the context, after it, and before the answer."""
         return self.wording.question("variable_tracking", query=chain.value, count=len(chain.names))
 
-    def _example(self, chains: list[Variables], rng: random.Random) -> tuple[str, list[Column]]:
+    def _example(self, chains: list[Variables], rng: random.Random) -> tuple[str, list[Part]]:
         """Return a short prompt with its answer, built as the real one is, and its parts."""
         units = self.haystack.units
         start = rng.randrange(len(units))
@@ -202,12 +202,11 @@ class Chains(Maker):
         head, tail, prefix = self._question(chains[0])
         answer = self.wording.join(chains[0].names)
         text = f"{head}{context.text}{tail}{prefix} {answer}"
-        first = [
-            len(head) + start + needle.value_start
-            for start, needle in zip(context.needle_starts(), needles, strict=True)
-        ]
-        values = Column("value", first, [start + self.knobs.name_length for start in first])
-        return text + "\n\n", [Column("example", [0], [len(text)]), values]
+        parts = [Part("example", 0, len(text))]
+        for start, needle in zip(context.needle_starts(), needles, strict=True):
+            first = len(head) + start + needle.value_start
+            parts.append(Part("value", first, first + self.knobs.name_length))
+        return text + "\n\n", parts
 
 
 FAMILY = Family(

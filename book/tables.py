@@ -32,6 +32,8 @@ from rulerlib.errors import DataError, MissingExtraError, ParameterError, neares
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
+from rulerlib.store import answers
+from rulerlib.store.cell import Cell
 from rulerlib.texts import digest
 
 if TYPE_CHECKING:
@@ -220,8 +222,8 @@ class Plan:
         return Run(tasks=names, **self.settings(language, length), loaded=self.loaded_engine)
 
 
-def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
-    """Ask all that was not asked yet, write tables and answers, and return the tables' folder.
+def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) -> Path:
+    """Ask what is missing, write tables and answers, and return the tables' folder.
 
     Parameters
     ----------
@@ -230,6 +232,8 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
         whole. The answers go into the folder with the name of the model beside it.
     quiet
         Whether to draw no bar.
+    ask
+        If False, the model is not queried: the tables have the cells whose answers are complete.
 
     Returns
     -------
@@ -250,6 +254,13 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
     if not main:
         raise ParameterError("lengths", dict(plan.lengths), "long enough for at least one task")
     studies = [named for language in plan.languages for named in plan.study_runs(language)]
+    if not ask:
+        main = [done for run in main if (done := _answered(plan, run)) is not None]
+        studies = [
+            (name, run)
+            for name, run in studies
+            if all(_complete(run, cell) for cell in run.study_cells)
+        ]
     # What cannot work is found before the first prompt is read.
     for run in [*main, *(run for _, run in studies)]:
         run.check()
@@ -268,6 +279,21 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
     answered = main[0].answers(main[0].cells[0]).parents[3]
     stored.pack(answered, folder.parent / Path(plan.model).name)
     return folder
+
+
+def _answered(plan: Plan, run: Run) -> Run | None:
+    """Return the run of those of its tasks whose answers are complete, or None."""
+    done = [cell.task for cell in run.cells if _complete(run, cell)]
+    return plan.run(done, str(run.language), run.length) if done else None
+
+
+def _complete(run: Run, cell: Cell) -> bool:
+    """Return whether every question of a cell has its answers."""
+    path = run.answers(cell)
+    if not path.exists():
+        return False
+    answered = sum(1 for _ in answers.read_predictions(path))
+    return answered >= run.count(cell) * run.decoding.samples
 
 
 def tabulate(
@@ -554,11 +580,15 @@ def titled(names: Iterable[Any]) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Make the tables: ``python -m book.tables params/results.yaml book/results/lille``."""
-    if len(arguments) != 2:
-        sys.exit("Usage: python -m book.tables SETTINGS.yaml FOLDER")
+    """Make the tables: ``python -m book.tables params/results.yaml book/results/lille``.
+
+    ``--answered`` makes them from the answers at hand and does not query the model.
+    """
+    paths = [argument for argument in arguments if argument != "--answered"]
+    if len(paths) != 2:
+        sys.exit("Usage: python -m book.tables [--answered] SETTINGS.yaml FOLDER")
     try:
-        folder = make(Plan.from_file(arguments[0]), arguments[1])
+        folder = make(Plan.from_file(paths[0]), paths[1], ask="--answered" not in arguments)
     except rulerlib.errors.RulerError as error:
         sys.exit(f"{type(error).__name__}: {error}")
     print(f"The tables: {folder}")

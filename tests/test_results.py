@@ -63,6 +63,10 @@ def test_the_tables_of_a_model_follow_from_its_committed_answers(folder):
     again = analysis.scores(stored.predictions(folder))
     # Tables in further languages are of needles alone, and stand apart.
     again = analysis.accuracy(again[again["language"].isin(tables.plan.languages)])
+    # Cells that are not complete yet are stored, so that a run can resume, but are in no table.
+    place = ["language", "task", "length"]
+    complete = tables.accuracy[place].apply(tuple, axis=1)
+    again = again[again[place].apply(tuple, axis=1).isin(complete)].reset_index(drop=True)
     columns = ["language", "task", "length", "n", "mean", "low", "high", "recall"]
     pd.testing.assert_frame_equal(
         again[columns].round(results.DECIMALS), tables.accuracy[columns], check_dtype=False

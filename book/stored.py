@@ -33,6 +33,7 @@ from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.store import answers
 from rulerlib.store.cell import Cell
+from rulerlib.tasks import TASKS
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -100,7 +101,13 @@ def pack(run: Path, folder: Path) -> None:
         If a file is damaged, or two files have answers to the same task, language and length.
     """
     cells, lines, names = [], [], set[str]()
-    for path in sorted(run.glob("*/*/pred/*.jsonl")):
+    order = [*TASKS]
+
+    def place(path: Path) -> tuple[str, int, int]:
+        cell = answers.read_settings(path)["cell"]
+        return cell["language"], cell["length"], order.index(cell["task"])
+
+    for path in sorted(run.glob("*/*/pred/*.jsonl"), key=place):
         settings = answers.read_settings(path)
         if any(settings["cell"].get(name) for name in ("knobs", "texts", "memory", "study")):
             continue

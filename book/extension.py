@@ -324,9 +324,6 @@ class Prompts(Generated):
         for key, value in values.items():
             if isinstance(value, dict):
                 yield from self.table(f"{name}.{key}", value, code)
-            elif key == "wordings":
-                for number, wording in enumerate(value, 1):
-                    yield from self.table(f"{name}.{number}", wording, code)
             else:
                 yield f"`{name}.{key}`"
                 yield ""

@@ -69,8 +69,7 @@ class Run(Parameters):
             As `Parameters` and `loaded_engine`.
         """
         settable = {item.name for item in fields(cls)} - _NOT_SET - (set() if family else _STUDY)
-        first = tasks.names("all", family)[0]
-        knobs = [*tasks.TASKS[first].settings()] if family else [*tasks.COMMON]
+        knobs = [*tasks.TASKS[tasks.names("all", family)[0]].settings()] if family else []
         values = notebook_parameters(namespace, [*sorted(settable), *_FORMAT, *_DECODING, *knobs])
         set_ = {name: value for name, value in values.items() if value is not None}
         require("tasks" in values, "tasks", None, "a name, several with commas between, or 'all'")
@@ -134,7 +133,7 @@ class Run(Parameters):
     def notebook_names(cls) -> set[str]:
         """Return the names of the parameters that a notebook of any task may set."""
         names = {item.name for item in fields(cls)} - _NOT_SET - _STUDY
-        return names.union(_FORMAT, _DECODING, tasks.COMMON)
+        return names.union(_FORMAT, _DECODING)
 
     def check(self) -> None:
         """Check all that can be checked before anything expensive starts.

@@ -176,7 +176,6 @@ BAD: list[tuple[object, dict[str, object], str]] = [
     ("passkey", {"num_needle_k": 2}, "num_needle_k is 2, but must be 1 where needle is"),
     ("passkey", {"haystack": "needle"}, "haystack is 'needle', but must be 'noise' or 'essay'"),
     ("niah_vanilla", {"type_needle_v": "uuids"}, "type_needle_v is 'uuids', but must be 'num"),
-    ("niah_vanilla", {"paraphrase": 1}, "paraphrase is 1, but must be 0 where needle is"),
     ("vt", {"haystack": "needle"}, "haystack is 'needle', but must be one of noise, essay"),
     ("vt", {"num_chains": 0}, "num_chains is 0"),
     ("vt", {"few_shot": "yes"}, "few_shot is 'yes', but must be True or False"),

@@ -31,12 +31,9 @@ def test_it_answers_every_question_that_it_can_read(task, language):
     assert all(values["all_match"] == 1 for values in scores(data))
 
 
-@pytest.mark.parametrize(("task", "knobs"), [
-    ("niah_multikey_1", {"present": 0.5}), ("niah_multiquery", {"present": 0.5, "paraphrase": 1}),
-    ("vt", {"paraphrase": 2}), ("cwe", {"paraphrase": 3}), ("fwe", {"paraphrase": 1}),
-])  # fmt: skip
-def test_it_reads_other_wordings_and_says_what_is_not_there(task, knobs):
-    data = Dataset(task, 3000, "da", "words", num_samples=6, knobs=knobs)
+@pytest.mark.parametrize("task", ["niah_multikey_1", "niah_multiquery"])
+def test_it_says_what_is_not_there(task):
+    data = Dataset(task, 3000, "da", "words", num_samples=6, knobs={"present": 0.5})
     assert all(values[data.row.scoring.primary] == 1 for values in scores(data))
 
 

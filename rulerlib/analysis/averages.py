@@ -189,7 +189,7 @@ def _usual(tasks: Iterable[str]) -> list[str]:
 
     A task with knobs set anew counts where it was not asked as it is.
 
-    >>> _usual(["vt", "vt+paraphrase=1", "cwe+num_cw=5", "passkey"]), _usual(["passkey", "drop_1"])
+    >>> _usual(["vt", "vt+num_hops=2", "cwe+num_cw=5", "passkey"]), _usual(["passkey", "drop_1"])
     (['vt', 'cwe+num_cw=5'], ['passkey', 'drop_1'])
     """
     labels = list(dict.fromkeys(tasks))

@@ -131,9 +131,9 @@ def parameters(family: str | None) -> dict[str, Any]:
     """Return the parameters of a family's task with their defaults, the knobs among them.
 
     A knob is None: as the task's row has it. ``family`` None means all thirteen tasks of RULER,
-    with the knobs that they have in common.
+    which have no knobs in common.
     """
-    knobs: Iterable[str] = tasks.COMMON
+    knobs: Iterable[str] = ()
     if family:
         knobs = [item.name for item in fields(tasks.FAMILIES[family].knobs)]  # type: ignore[arg-type]
     return {**dict.fromkeys(knobs), **_COMMON}

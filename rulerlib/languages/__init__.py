@@ -10,8 +10,7 @@ and a task that needs it says so:
   ``graphwalks.toml``; ``reading.toml``, questions about passages; ``episodic.toml``,
   ``semantic.toml`` and ``spatial.toml``, what the suites on memory teach and ask; ``memory.toml``,
   how what a memory recalls is put into a prompt; ``classics.toml``, needle tests from before RULER;
-  ``paraphrases.toml``, other wordings of RULER's questions; ``absent.toml``, needles that may not
-  be there;
+  ``absent.toml``, needles that may not be there;
 - ``names.toml``, months and the parts of invented names (`rulerlib.languages.names`);
 - fictional documents with questions, ``squad.json.gz``, ``hotpotqa.json.gz``, ``drop.json.gz`` and
   ``drop_train.json.gz`` (`rulerlib.sources`);
@@ -28,7 +27,7 @@ and a task that needs it says so:
 
 A template asks its question after ``{context}``. The text before it must not name the ``query``:
 otherwise no two questions can share a context. What templates may name in braces stands beside
-them in ``en``, the pack to translate; a paraphrase may name what its template names.
+them in ``en``, the pack to translate.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ import os
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Any
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 
 SECTIONS = (
-    "reading", "episodic", "semantic", "spatial", "memory", "classics", "paraphrases", "absent",
+    "reading", "episodic", "semantic", "spatial", "memory", "classics", "absent",
     "graphwalks", "mrcr", "records", "ladder", "associations", "trace", "names",
 )  # fmt: skip
 """The sections of a pack that stand in files of their own: ``reading.toml`` is read as the section
@@ -148,29 +147,6 @@ class Language:
         file = f"{section}.toml" if section in SECTIONS else FILE
         name = ".".join((section, *path))
         return f"{self.folder / file}: [{name}] is missing{_needed_by(section, file)}."
-
-    @property
-    def paraphrases(self) -> int:
-        """The number of further wordings of RULER's questions that the pack has."""
-        return len(self.templates.get("paraphrases", {}).get("wordings", ()))
-
-    def paraphrased(self, number: int) -> Language:
-        """Return this language with RULER's questions in another wording; 0: as it is.
-
-        Needles, assignments and documents stay as they are.
-
-        Raises
-        ------
-        ParameterError
-            If the pack has no such wording.
-        """
-        if not number:
-            return self
-        allowed_values = (
-            f"at most {self.paraphrases}, as many as the language pack '{self.code}' has"
-        )
-        require(number <= self.paraphrases, "paraphrase", number, allowed_values)
-        return _paraphrased(self, number)
 
     def fill(self, *path: str | dict[str, str], **names: Any) -> str:
         """Return a template with its names filled in.
@@ -310,24 +286,6 @@ def _pattern_of(template: str) -> re.Pattern[str]:
     return re.compile("".join(pieces))
 
 
-# One object for each, so that what is made of a language is found again.
-@functools.lru_cache(128)
-def _paraphrased(language: Language, number: int) -> Language:
-    wording = language.templates["paraphrases"]["wordings"][number - 1]
-    return replace(language, templates=_laid_over(language.templates, wording))
-
-
-def _laid_over(table: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
-    """Return a table with the entries of another one in the place of its own."""
-    laid = dict(table)
-    for name, value in upper.items():
-        below = laid.get(name)
-        if isinstance(below, dict) and isinstance(value, dict):
-            value = _laid_over(below, value)
-        laid[name] = value
-    return laid
-
-
 def _read_text(path: Path) -> str:
     try:
         return files.read_text(path)
@@ -420,9 +378,6 @@ def read_pack(folder: str | Path) -> Language:
     for section in SECTIONS:
         if (file := folder / f"{section}.toml").exists():
             table[section] = read_toml(file, f"the section '{section}' of a language pack")
-    wordings = table.get("paraphrases", {}).get("wordings", [])
-    if not isinstance(wordings, list) or not all(isinstance(row, dict) for row in wordings):
-        raise DataError(f"{folder / 'paraphrases.toml'}: [[wordings]] is no list of tables.")
     names = table["code"], table["name"], table["noise"]
     return Language(*names, tuple(table["articles"]), table, folder)
 

@@ -154,13 +154,10 @@ def answer(prompt: str, readers: Sequence[Reader] = ()) -> str:
     for code in languages.available():
         pack = languages.load(code)
         for family in tasks.FAMILIES.values():
-            # Other wordings are those of RULER's questions.
-            others = pack.paraphrases if "paraphrase" in vars(family.knobs()) else 0
-            for number in range(others + 1):
-                # A pack without the words of a family has no question of it.
-                with contextlib.suppress(MissingWordingError):
-                    if (text := family.reader(prompt, pack.paraphrased(number))) is not None:
-                        return text
+            # A pack without the words of a family has no question of it.
+            with contextlib.suppress(MissingWordingError):
+                if (text := family.reader(prompt, pack)) is not None:
+                    return text
         for read in readers:
             if (text := read(prompt, pack)) is not None:
                 return text

@@ -240,9 +240,6 @@ FRONTIER = ("graphwalks", "records", "mrcr", "trace", "ladder", "associations")
 GROUPS = ("all", "ruler", "frontier")
 """Names that stand for several tasks, see `names`."""
 
-COMMON = ("paraphrase",)
-"""The knobs that all of RULER's tasks have."""
-
 
 def resolve(name: str, **knobs: Any) -> Task:
     """Return a task by its name, with knobs set anew.

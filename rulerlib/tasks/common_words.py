@@ -98,9 +98,6 @@ class Knobs(Checked):
     words
         ``"wordfreq"``: the most frequent words of the language; ``"text"``: those of the dataset's
         texts, which may be a file of one word a line. Lower case, letters only, 3 to 14 of them.
-    paraphrase
-        The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
-        its pack has.
     """
 
     num_cw: int = knob(10, whole_number, 1, 1000)
@@ -108,7 +105,6 @@ class Knobs(Checked):
     freq_ucw: int | None = knob(None, whole_number, 1, 10_000)
     few_shot: bool = knob(True, flag)
     words: str = knob("wordfreq", one_of, SOURCES)
-    paraphrase: int = knob(0, whole_number, 0, later=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -110,8 +110,7 @@ class Maker(ABC):
     Parameters
     ----------
     knobs, language, budget
-        What to make, in which language, how long. Where the knobs have a ``paraphrase``, the
-        language asks in that wording.
+        What to make, in which language, how long.
     texts
         The dataset's texts; each family says what it uses them for.
     seed
@@ -137,9 +136,7 @@ class Maker(ABC):
         wording: Language | None = None,
     ) -> None:
         self.knobs, self.budget = knobs, budget
-        paraphrase = getattr(knobs, "paraphrase", 0)
-        self.language = language.paraphrased(paraphrase)
-        self.wording = (wording or language).paraphrased(paraphrase)
+        self.language, self.wording = language, wording or language
         self._texts, self._seed = texts, seed
 
     @cached_property

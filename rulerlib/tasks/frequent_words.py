@@ -74,15 +74,11 @@ class Knobs(Checked):
     vocab_size
         Different words that a text may have, the noise being one of them. Those whose count
         would be less than one do not appear: at alpha 2, a few hundred do.
-    paraphrase
-        The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
-        its pack has.
     """
 
     alpha: float = knob(2.0, _exponent)
     coded_wordlen: int = knob(6, whole_number, 2, 40)
     vocab_size: int = knob(2000, whole_number, DISTINCT, 50_000)
-    paraphrase: int = knob(0, whole_number, 0, later=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -69,9 +69,6 @@ class Knobs(Checked):
     needle
         ``"magic"``: RULER's sentence with a key and a value; ``"passkey"`` and ``"sentence"``:
         one needle of the tests before RULER, in noise or essays, see `Classic`.
-    paraphrase
-        The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
-        its pack has.
     present
         The share of questions, 0 to 1, whose keys stand in the text. Below 1 the question allows
         the answer that there is none, and the keys of a context differ in one part alone; those of
@@ -87,7 +84,6 @@ class Knobs(Checked):
     num_needle_q: int = knob(1, whole_number, 1, len(DEPTHS))
     depth: float | None = knob(None, one_depth)
     needle: str = knob("magic", one_of, NEEDLES, later=True)
-    paraphrase: int = knob(0, whole_number, 0, later=True)
     present: float = knob(1.0, share, later=True)
 
     def __post_init__(self) -> None:

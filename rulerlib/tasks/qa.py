@@ -72,9 +72,6 @@ class Knobs(Checked):
     depth
         None: depths as in the other tasks. A number from 0 (start) to 100 (end)
         puts a single target document there.
-    paraphrase
-        The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
-        its pack has.
     """
 
     hops: int = knob(1, whole_number, 1, 2)
@@ -82,7 +79,6 @@ class Knobs(Checked):
     num_documents: int | None = knob(None, whole_number, 1)
     context: bool = knob(True, flag)
     depth: float | None = knob(None, one_depth)
-    paraphrase: int = knob(0, whole_number, 0, later=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

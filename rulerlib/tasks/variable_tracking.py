@@ -70,9 +70,6 @@ class Knobs(Checked):
         Whether a short example with its answer comes first, as in RULER.
     name_length
         Letters of a variable's name, 3 to 40.
-    paraphrase
-        The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
-        its pack has.
     """
 
     haystack: str = knob("noise", one_of, HAYSTACKS)
@@ -80,7 +77,6 @@ class Knobs(Checked):
     num_hops: int = knob(4, whole_number, 1, MOST_ASSIGNMENTS)
     few_shot: bool = knob(True, flag)
     name_length: int = knob(5, whole_number, SHORTEST, LONGEST, later=True)
-    paraphrase: int = knob(0, whole_number, 0, later=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

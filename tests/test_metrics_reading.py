@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import string
+import sys
 from collections import Counter
 
 import helpers_reading
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 
 from conftest import tries
 from rulerlib import languages
+from rulerlib.errors import MissingExtraError
+from rulerlib.metrics.matches import part_match
 from rulerlib.metrics.short_answers import (
     drop_em,
     drop_f1,
@@ -534,3 +537,10 @@ def test_english_numbers_and_dates_by_hand(english, plain):
 )
 def test_danish_numbers_and_dates_by_hand(danish, plain):
     assert languages.load("da").numbers.plain(danish) == plain
+
+
+def test_without_scipy_drop_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    with pytest.raises(MissingExtraError, match=r"Scoring DROP's answers.*scipy"):
+        drop_f1("Ribe", ["Ribe"])
+    assert part_match("Ribe", ["Ribe"]) == 1

@@ -58,7 +58,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
-from rulerlib import languages
+from rulerlib import languages, packages
 
 Golds = Sequence[str | Sequence[str]]
 """All accepted answers, each as a text or as its spans."""
@@ -336,7 +336,10 @@ def _aligned(spans: list[str], wanted: list[str]) -> float:
     """Return the mean F1 of spans that are aligned; a span without a partner counts 0."""
     bags, golds = ([{*span.split()} for span in texts] for texts in (spans, wanted))
     scores = [[_f1(bag, gold) for bag in bags] for gold in golds]
-    mean = sum(_assigned(scores)) / max(len(bags), len(golds))
+    optimize = packages.load("scipy.optimize", "notebook", "Scoring DROP's answers")
+    pairs = zip(*optimize.linear_sum_assignment(scores, maximize=True), strict=True)
+    total: float = sum(scores[row][column] for row, column in pairs)
+    mean = total / max(len(bags), len(golds))
     # As numpy rounds, which lm-eval does; Python's round is of the exact binary fraction.
     return round(100 * mean) / 100
 
@@ -350,44 +353,3 @@ def _f1(bag: set[str], wanted: set[str]) -> float:
     if numbers and not numbers & bag:
         return 0.0
     return f1(len(bag & wanted), len(bag), len(wanted))
-
-
-def _assigned(scores: list[list[float]]) -> list[float]:
-    """Return the scores of the one-to-one assignment of rows to columns whose sum is largest.
-
-    The Hungarian method, by shortest augmenting paths with potentials (Kuhn 1955, "The Hungarian
-    Method for the Assignment Problem"; Jonker and Volgenant 1987, "A Shortest Augmenting Path
-    Algorithm for Dense and Sparse Linear Assignment Problems"), a row at a time. It stands here,
-    and not scipy's `linear_sum_assignment`, because answers are scored with the standard library
-    alone: in harnesses, on servers, and where a submission is checked.
-    """
-    if not scores[0]:
-        return []
-    if len(scores) > len(scores[0]):
-        scores = [list(column) for column in zip(*scores, strict=True)]
-    # The last column is where each row begins; of rows -1 is nobody.
-    columns = range(len(scores[0]))
-    start = len(columns)
-    of_rows, of_columns, owner = [0.0] * len(scores), [0.0] * (start + 1), [-1] * (start + 1)
-    for row in range(len(scores)):
-        owner[start], at, settled = row, start, list[int]()
-        distance, before = [math.inf] * start, [start] * start
-        while owner[at] >= 0:
-            here = owner[at]
-            settled.append(at)
-            left = [column for column in columns if column not in settled]
-            for column in left:
-                step = -scores[here][column] - of_rows[here] - of_columns[column]
-                if step < distance[column]:
-                    distance[column], before[column] = step, at
-            at = min(left, key=distance.__getitem__)
-            nearest = distance[at]
-            for column in settled:
-                of_rows[owner[column]] += nearest
-                of_columns[column] -= nearest
-            for column in left:
-                distance[column] -= nearest
-        while at != start:
-            owner[at] = owner[before[at]]
-            at = before[at]
-    return [scores[owner[column]][column] for column in columns if owner[column] >= 0]

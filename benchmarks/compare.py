@@ -75,7 +75,7 @@ def main() -> None:
                 seen.append(count)
                 verdicts.append(verdict)
                 others.append(by_counts(differences))
-                bar.advance(1)
+                bar.update(1)
             wanted = AS_GOOD if (first, second, paired, most) in ALIKE else "worse"
             share = verdicts.count(wanted) / runs
             times = [*np.quantile(seen, (0.5, 0.95), method="higher"),

@@ -192,7 +192,7 @@ def main() -> None:
     with Progress(given.models, "models") as bar, multiprocessing.Pool(given.processes) as pool:
         for row in pool.imap(work, range(given.models), chunksize=10):
             rows.append(row)
-            bar.advance(1)
+            bar.update(1)
     print(f"{given.models} models drawn around the published, seed {given.seed}; questions on a"
           f" context, at most: {given.queries}")  # fmt: skip
     shares, computed, *more = map(np.array, zip(*rows, strict=True))

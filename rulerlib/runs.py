@@ -23,7 +23,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, require
 from rulerlib.fields import notebook_parameters
 from rulerlib.parameters import Parameters, named
-from rulerlib.progress import Progress, costs
+from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction, Sample
 from rulerlib.store import answers, questions
@@ -480,5 +480,19 @@ class Run(Parameters):
         All tokens of a prompt are counted, whether they were computed or found in a cache, and
         answers that stood on disk before. Raises a DataError as `predictions` does.
         """
-        answered = ([record for _, record in self._answered(cell)] for cell in self.cells)
-        return costs(zip(self.cells, answered, strict=True))
+        rows = list[dict[str, Any]]()
+        for cell in self.cells:
+            records = [record for _, record in self._answered(cell)]
+            rows.append(
+                {
+                    "task": cell.label,
+                    "length": f"{cell.length:,}",
+                    "n": len(records),
+                    "prompt tokens": sum(one.others.get("prompt_tokens", 0) for one in records),
+                    "generated tokens": sum(one.others["tokens_generated"] for one in records),
+                    "cut off": sum(not one.others["finished"] for one in records),
+                }
+            )
+        names = ("n", "prompt tokens", "generated tokens", "cut off")
+        sums = {name: sum(row[name] for row in rows) for name in names}
+        return [*rows, {"task": "together", "length": "", **sums}]

@@ -101,7 +101,7 @@ def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
             for job, sentence in teaching.taught_elsewhere(untaught) if untaught else ():
                 if sentence is not None:
                     stopped[job] = sentence
-                bar.advance(_TEACHING * job.asked)
+                bar.update(_TEACHING * job.asked)
             ask(left, stopped, bar)
     for job in works:
         _check_oracle(job, stopped)
@@ -127,16 +127,16 @@ def ask(works: Sequence[Work], stopped: dict[Work, str], progress: Progress | No
 
     What was stopped before, while it was taught, is not asked.
     """
-    bar = progress or Progress(0, "", quiet=True)
+    bar = Progress(0, "", quiet=True) if progress is None else progress
     model = works[0].reader()
     models.reserve(model, max(job.budget for job in works))
     for job in works:
-        before = bar.done
+        before = bar.n
         if job not in stopped:
             sentence = teaching.stopped(job, _ask_and_measure, model, bar)
             if sentence is not None:
                 stopped[job] = sentence
-        bar.advance(job.asked - (bar.done - before), measured=False)
+        bar.skip(job.asked - (bar.n - before))
 
 
 def _ask_and_measure(job: Work, model: Model, progress: Progress) -> None:

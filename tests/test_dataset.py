@@ -189,7 +189,7 @@ def test_a_needle_haystack_that_needs_more_keys_than_there_are_says_so():
     ("chosen", "sentence"),
     [
         ("niah_single_9", "(did you mean 'niah_single_"),
-        ("niah", "tasks is 'niah', but must be one of all, ruler, niah_single_1, "),
+        ("niah", "tasks is 'niah', but must be one of all, ruler, frontier, niah_single_1, "),
         ("rular", "(did you mean 'ruler'?)"),
         ("", "tasks is [], but must be at least one name"),
         ([], "tasks is [], but must be at least one name, or 'all'."),

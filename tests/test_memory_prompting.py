@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rulerlib import languages
 from rulerlib.memory.prompting import asked, fitted, leak
+from rulerlib.parts import of_role
 
 EN, DA = languages.load("en"), languages.load("da")
 
@@ -42,10 +43,10 @@ def test_a_prompt_is_worded_the_same_for_all(language, whole, prefix):
 def test_whatever_a_text_holds_it_stands_in_the_prompt_as_it_is(texts, question, language):
     prompt = asked(language, question, texts)
     assert "\n".join(texts) in prompt.text
-    (part,) = prompt.parts_of("question")
+    (part,) = of_role(prompt.parts, "question")
     assert prompt.text[part.start : part.end] == question
     assert part.end == len(prompt.text)
-    context = prompt.parts_of("context")
+    context = of_role(prompt.parts, "context")
     assert [prompt.text[part.start : part.end] for part in context] == ["\n".join(texts)] * bool(
         texts
     )

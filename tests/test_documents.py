@@ -22,7 +22,7 @@ from helpers_chronicle import reader
 from helpers_encyclopedia import SENTENCE, readings, solve, value_in
 
 from rulerlib import languages
-from rulerlib.sources import built_in, open_source
+from rulerlib.sources import built_in
 from rulerlib.tasks.drop import OPERATIONS
 from tools.documents.drop_questions import OPERATIONS as DRAWN
 from tools.documents.encyclopedia import genitive
@@ -51,22 +51,6 @@ def documents(code: str) -> dict[str, str]:
     """The documents of HotpotQA by their title."""
     rows = content(code, "hotpotqa")
     return {title: "".join(text) for row in rows for title, text in row["context"]}
-
-
-@each_code
-def test_sizes(code: str) -> None:
-    assert len(paragraphs(code)) >= 2500
-    assert sum(len(part["qas"]) for part in paragraphs(code)) >= 1000
-    assert len(content(code, "hotpotqa")) >= 500
-    assert len(documents(code)) >= 2500
-    passages = content(code, "drop")
-    assert len(passages) >= 1200
-    assert sum(len(passage["qa_pairs"]) for passage in passages.values()) >= 2000
-    assert sum(len(passage["qa_pairs"]) for passage in content(code, "drop_train").values()) >= 200
-
-
-def test_all_files_together_are_small() -> None:
-    assert sum(path_of(code, name).stat().st_size for code in CODES for name in FILES) < 8e6
 
 
 @each_code
@@ -199,56 +183,6 @@ def test_all_operations_are_asked_and_no_answer_is_a_good_guess(code: str) -> No
         answers = Counter(str(pair["answer"]) for pair in some)
         assert answers.most_common(1)[0][1] <= len(some) / 10
     assert tuple(DRAWN) == OPERATIONS
-
-
-def test_spellings_of_answers() -> None:
-    golds = {
-        pair["question"]: [pair["answer"], *pair["validated_answers"]]
-        for passage in content("da", "drop").values()
-        for pair in passage["qa_pairs"]
-    }
-    numbers = {gold[0]["number"]: [one["number"] or one["spans"][0] for one in gold[1:]]
-               for gold in golds.values() if gold[0]["number"]}  # fmt: skip
-    share = next(number for number in numbers if "," in number)
-    assert {f"{share} procent", f"{share} %"} <= set(numbers[share])
-    thousand = next(number for number in numbers if "." in number)
-    assert thousand.replace(".", "") in numbers[thousand]
-    assert "otte" in numbers["8"]
-    english = {answer["text"]: asked["spellings"] for part in paragraphs("en")
-               for asked in part["qas"] for answer in asked["answers"][:1]}  # fmt: skip
-    date = next(answer for answer in english if re.fullmatch(r"\d+ [A-Z]\w+ \d{4}", answer))
-    day, month, year = date.split()
-    assert f"{month} {day}, {year}" in english[date]
-    length = next(answer for answer in english if answer.endswith(" metres"))
-    assert f"{length.split()[0]} meters" in english[length]
-
-
-@each_code
-def test_everything_in_the_files_is_read(code: str) -> None:
-    squad, hotpotqa, drop = (open_source(str(path_of(code, name))) for name in FILES[:3])
-    assert squad.num_documents == len(paragraphs(code))
-    assert hotpotqa.num_documents == len(documents(code))
-    asked = [asked for part in paragraphs(code) for asked in part["qas"]]
-    for question, row in zip(squad.questions, asked, strict=True):
-        assert question.answers == (
-            *dict.fromkeys([answer["text"] for answer in row["answers"]] + row["spellings"]),
-        )
-        assert len(question.targets) == 1
-    for question, row in zip(hotpotqa.questions, content(code, "hotpotqa"), strict=True):
-        assert question.answers == (row["answer"], *row["spellings"])
-        titles = [hotpotqa.document(target).partition("\n")[0] for target in question.targets]
-        assert titles == [title for title, _ in row["supporting_facts"]]
-        sentences = [dict(row["context"])[title][at] for title, at in row["supporting_facts"]]
-        assert question.evidence == tuple(map(str.strip, sentences))
-    pairs = [pair for one in content(code, "drop").values() for pair in one["qa_pairs"]]
-    passages = {one["passage"]: one["title"] for one in content(code, "drop").values()}
-    for number, (question, pair) in enumerate(zip(drop.questions, pairs, strict=True)):
-        assert question.facts["operation"] == pair["operation"]
-        assert question.facts["unit"] == pair["unit"]
-        assert len(question.golds) == 1 + len(pair["validated_answers"])
-        assert len(question.within) == len(pair["operands"])
-        related = {passages[drop.document(near)] for near in drop.related(number)}
-        assert related == {passages[drop.document(target)] for target in question.targets}
 
 
 def test_the_files_are_what_the_command_writes() -> None:

@@ -18,7 +18,7 @@ from helpers_tasks import planned
 from conftest import shared
 from rulerlib import dataset as dataset_module
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, ParameterError, RunMismatchError
+from rulerlib.errors import ParameterError, RunMismatchError
 from rulerlib.samples import Sample
 from rulerlib.store.questions import write
 
@@ -305,23 +305,6 @@ def test_no_document_is_repeated_up_to_262144_tokens(task, words):
         assert Dataset(task, 262_144, language, words, 1).repeats is None
 
 
-def test_a_source_with_nothing_but_its_answers_repeats_them(words, tmp_path):
-    knobs = {"source": written(tmp_path, articles(1, 1))}
-    with pytest.warns(UserWarning, match="the haystack repeats its documents, each of them"):
-        data = Dataset("qa_1", 600, "en", words, 1, knobs=knobs)
-    texts = numbered(data[0].input)
-    assert len(texts) > 10
-    assert len({text for _, text in texts}) == 1
-
-
-@pytest.mark.parametrize(("task", "file"), [("qa_1", "squad"), ("drop_1", "drop")])
-@pytest.mark.parametrize("language", ["de", "nl"])
-def test_a_language_without_documents_is_refused_in_one_line(task, file, language, words, tmp_path):
-    with pytest.raises(DataError, match=rf"{language}/{file}\.json\.gz is missing, which") as said:
-        Dataset(task, 3000, language, words)
-    assert "\n" not in str(said.value)
-
-
 def test_distractors_come_from_the_same_article_first(words, tmp_path):
     knobs = {"source": written(tmp_path, articles(30)), "num_documents": 5}
     for sample in Dataset("qa_1", 2000, "en", words, num_samples=30, knobs=knobs):
@@ -336,15 +319,6 @@ def test_each_question_comes_once_before_any_comes_again(words, tmp_path):
     assert len(set(asked[:20])) == 20
     assert asked[:20] == asked[20:]
     assert all(one.input != two.input for one, two in zip(samples, samples[20:], strict=False))
-
-
-def test_hops_and_source_must_fit(tmp_path):
-    knobs = {"source": written(tmp_path, articles(4))}
-    with pytest.raises(ParameterError, match="hops is 2, but must be 1, the number of documents"):
-        Dataset("qa_2", 800, "en", "words", knobs=knobs)
-    knobs = {"source": str(shared("hotpotqa_sample.json"))}
-    with pytest.raises(ParameterError, match="hops is 1, but must be 2, the number of documents"):
-        Dataset("qa_1", 2000, "en", "words", knobs=knobs)
 
 
 def test_a_source_is_cited_by_its_hash(words, tmp_path):

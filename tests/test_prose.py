@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 
 import pytest
-from test_languages import LETTERS, OUTSIDE
+from test_languages import LETTERS
 
 from rulerlib import languages
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError
 from rulerlib.frontier.associations import pairs
 from rulerlib.languages.prose import CHARACTERS
 from rulerlib.texts import sentences
@@ -71,12 +69,3 @@ def test_the_essays_alone_are_repeated_where_somebody_wants_that():
     assert "prose" not in alone.metadata
     assert alone.repeats > 2
     assert made(8192, "essays")[1].input == made(8192)[1].input
-
-
-@pytest.mark.parametrize("scene", ["[[scenes]]\nsteps = [['{nobody} sang.']]", "scenes = 3"])
-def test_damaged_scenes_are_named(scene, tmp_path):
-    pack = shutil.copytree(OUTSIDE, tmp_path / "es")
-    groups = "chapter = {}\nparagraph = {}\nsentence = {}\nseasons = {dry = {}}\n"
-    (pack / "prose.toml").write_text(groups + scene, "utf-8")
-    with pytest.raises(DataError, match=r"prose\.toml: no scenes of a language"):
-        languages.read_pack(pack).narrator.first(9)

@@ -17,7 +17,6 @@ from rulerlib.tasks import TASKS
 
 PAIRS = [("da", "en"), ("en", "da"), ("sv", "de"), ("nl", "nb"), ("is", "fo"), ("de", "nn")]
 NEEDLES = [name for name, task in TASKS.items() if task.family.name == "niah"]
-REFUSED = ["fwe", "qa_1", "qa_2", "drop_1"]
 
 
 def around(sample):
@@ -72,12 +71,6 @@ def test_words_of_a_list_stay_and_their_question_does_not(words):
         assert "Hvilke" not in sample.input
         # The worked example speaks that language, too.
         assert sample.input.count("Question:") == 2
-
-
-@pytest.mark.parametrize("task", REFUSED)
-def test_tasks_whose_questions_have_one_language_say_why(task, words):
-    with pytest.raises(ParameterError, match=rf"question_language is 'en'.* None for {task}: \w+"):
-        Dataset(task, 4000, "da", words, question_language="en")
 
 
 def test_an_unknown_language_names_the_nearest(words):

@@ -15,9 +15,7 @@ from rulerlib.metrics.matches import (
     item_recall,
     listed,
     over_answering,
-    part_match,
     recall,
-    soft,
 )
 from rulerlib.scoring import LIST
 
@@ -165,29 +163,13 @@ def test_a_list_counts_the_same_however_it_is_written(items):
             assert [scores[each] for each in names] == pytest.approx(values), (name, answer)
 
 
-def test_an_answer_that_names_every_word_of_a_prompt_is_not_exact():
-    words = [f"{first}{second}x" for first in "abcdefghijk" for second in "abcdefghijklmnopqrs"]
-    assert len(words) == 209
-    for name, answer in formats(words).items():
-        scores = LIST.score(answer, words[:10])
-        assert (scores["recall"], scores["exact_items"], scores["over_answering"]) == (1, 0, 1), (
-            name
-        )
-        assert scores["item_precision"] == pytest.approx(10 / 209), name
-
-
 @pytest.mark.parametrize(
     ("answer", "items"),
     [
         ("I do not know.", []),
-        ("Jeg kan ikke finde dem.", []),
         ("The most common word is horse.", []),
         ("", []),
-        ("...", []),
-        ("1. 2. 3.", []),
         ("dog, cat, and bee, in that order.", ["dog", "cat", "bee"]),
-        ("dog and cat", ["dog", "cat"]),
-        ("1. and 2. dog", ["and", "dog"]),
         ("1. dog - a pet\n2. cat - a pet", ["dog", "cat"]),
         ("Det er hund, kat og bi.", ["hund", "kat", "bi"]),
         ("don't, dog, b12, well-known", ["dog"]),
@@ -195,14 +177,3 @@ def test_an_answer_that_names_every_word_of_a_prompt_is_not_exact():
 )
 def test_sentences_and_remarks_are_no_items(answer, items):
     assert listed(answer) == items
-
-
-@pytest.mark.parametrize("blank", ["", " ", "\n"])
-def test_a_blank_reference_is_never_found(blank):
-    for name, value in LIST.score("anything, more", [blank]).items():
-        assert value == (name == "over_answering"), name
-    scores = LIST.score("7654321", [blank, "7654321"])
-    assert (scores["all_match"], scores["exact_items"]) == (0, 0)
-    assert (scores["recall"], scores["item_recall"], scores["item_precision"]) == (0.5, 0.5, 1)
-    assert part_match("anything", [blank]) == soft("anything", blank) == 0
-    assert part_match("7654321", [blank, "7654321"]) == 1

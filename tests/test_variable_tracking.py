@@ -122,12 +122,9 @@ def check(data: Dataset, sample: Sample) -> None:
 SETTINGS = [
     {},
     {"haystack": "essay"},
-    {"num_hops": 1},
     {"num_hops": 8, "few_shot": False},
-    {"num_chains": 4, "num_hops": 2},
     {"num_chains": 3, "haystack": "essay"},
     {"name_length": 3, "haystack": "essay", "num_hops": 6},
-    {"name_length": 9, "num_chains": 2, "num_hops": 2},
 ]
 
 

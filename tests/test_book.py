@@ -91,25 +91,6 @@ def test_versions_and_licences_agree():
         assert citation[field]
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / ".github" / "workflows").glob("*.yml")))
-def test_workflows_run_targets_of_the_makefile(path):
-    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-    jobs = yaml.safe_load(path.read_text("utf-8"))["jobs"].values()
-    commands = [step["run"] for job in jobs for step in job["steps"] if "run" in step]
-    assert commands
-    assert all(command.removeprefix("make ") in targets for command in commands)
-
-
-def test_settings_are_parameters_of_their_notebooks(toc):
-    # The reference has pages of the same names.
-    names = {Path(page).name: page for page in toc if (ROOT / f"{page}.ipynb").exists()}
-    for path in (ROOT / "params" / "book").glob("*.yaml"):
-        notebook = nbformat.read(ROOT / f"{names[path.stem]}.ipynb", as_version=4)
-        cell = next(c for c in notebook.cells if "parameters" in c.metadata.get("tags", []))
-        for name in yaml.safe_load(path.read_text("utf-8")):
-            assert re.search(rf"^{name} = ", cell.source, re.MULTILINE), f"{path.name}: {name}"
-
-
 def test_the_claim_of_the_first_page_follows_from_the_published_table():
     again = leaderboard.recomputed(leaderboard.read_table(explorer.PUBLISHED))
     claimed = again["claimed"].map(tokens)
@@ -195,19 +176,6 @@ def test_an_execution_of_something_else_is_not_shown(little_book, name, old, new
     path.write_text(path.read_text().replace(old, new) if path.exists() else new)
     execute.library.cache_clear()
     assert execute.executed("notebooks/page") is None
-
-
-def test_a_figure_keeps_its_words_and_one_without_gets_those_around_it():
-    figures = [
-        nbformat.v4.new_output("display_data", {"image/png": ""}, metadata={"image/png": about})
-        for about in ({"alt": "A curve that falls."}, {})
-    ]
-    notebook = nbformat.v4.new_notebook(cells=[
-        nbformat.v4.new_markdown_cell("# Page\n\n## By depth\n\nFrom *top* to bottom.\n\nMore."),
-        *(nbformat.v4.new_code_cell("x", outputs=[figure]) for figure in figures),
-    ])  # fmt: skip
-    found = extension.tidy(notebook, Path("params/book/page.yaml"))
-    assert found == ["A curve that falls.", "Figure of the section “By depth”. From top to bottom."]
 
 
 @functools.cache
@@ -313,39 +281,6 @@ def test_every_prompt_of_every_language_stands_in_full(site):
             if isinstance(values, dict) and section not in ("list", "types"):
                 for text in texts(values):
                     assert " ".join(str(text).split()) in shown, f"{path}: {text}"
-
-
-@pytest.mark.slow
-def test_mathematics_is_set(browser, address):
-    page, wrong = opened(browser, address, "book/methods")
-    page.wait_for_selector("mjx-container[jax]", state="attached")
-    assert page.locator("mjx-container mjx-assistive-mml").count() >= 3, "for screen readers"
-    assert not wrong
-
-
-@pytest.mark.slow
-def test_the_leaderboard_stands_in_its_page(browser, address):
-    page, wrong = opened(browser, address, "book/leaderboard")
-    page.wait_for_selector("#table tbody tr:nth-child(52)")
-    assert "≥128K" in page.locator("#table tbody tr").first.inner_text()
-    assert page.locator("#claims svg circle").count() > 40
-    assert page.locator("article section:has(> h2) > ul").first.locator("li").count() == 6
-    assert not wrong
-
-
-@pytest.mark.slow
-def test_the_explorer_leads_from_a_mean_to_its_answers(browser, address):
-    page, wrong = opened(browser, address, "book/explore")
-    page.get_by_role("link", name="Open the explorer").click()
-    page.wait_for_url("**/explore/index.html")
-    page.locator("select[name=model]").select_option(label="lille")
-    row = page.locator("tbody tr", has_text="niah_multivalue").filter(has_text="512").first
-    row.get_by_role("link").click()
-    sample = page.locator("dialog")
-    sample.get_by_text("Wanted").first.wait_for()
-    assert "512 tokens" in sample.inner_text()
-    assert not wrong
-    page.context.close()
 
 
 @pytest.mark.slow

@@ -148,26 +148,13 @@ def test_nvidias_files_are_read(tmp_path):
 
 BAD = [
     ({"runs": "nowhere"}, "a folder that exists"),
-    ({"models": "A"}, "models is 'A'"),
     ({"tasks": "niah_singel_2"}, "did you mean 'niah_single_2'"),
     ({"languages": "sv"}, "one of da, en"),
     ({"threshold": 100}, "threshold is 100"),
-    ({"threshold": "85"}, "threshold is '85'"),
-    ({"measure": "em"}, "measure is 'em'"),
     ({"primary": "recal"}, "did you mean 'recall'"),
-    ({"studies": 1}, "studies is 1"),
-    (
-        {"lengths": "512"},
-        "lengths is '512', but must be a length in tokens, a list of them, or None",
-    ),
-    ({"lengths": [0]}, "lengths is 0"),
     ({"lengths": 600}, "among those that were run: 512, 1024, 2048"),
-    ({"compare": "a"}, "two models"),
     ({"compare": "a,c"}, "second is 'c'"),
-    ({"resamples": 10}, "at least 100"),
     ({"claimed": "128K"}, "a dictionary"),
-    ({"measure": "stricter"}, "did you mean 'strict'"),
-    ({"bins": 0}, "bins is 0"),
     ({"cmap": "jet"}, "cmap is 'jet', but must be one of red-green, viridis"),
 ]
 

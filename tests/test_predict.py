@@ -89,11 +89,9 @@ def test_stop_strings_and_decoding_reach_the_engine(dataset, output):
     assert {(request.stop, request.decoding) for request in asked} == {(("\n", "x"), decoding)}
 
 
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [("\ud83d\ude00 8", "\U0001f600 8"), ("8 \ud83d", "8 \ufffd"), ("\ude00", "\ufffd")],
-)
-def test_half_of_an_emoji_is_written_as_what_utf_8_can_say(dataset, output, said, kept):
+def test_half_of_an_emoji_is_written_as_what_utf_8_can_say(dataset, output):
+    said, kept = "8 \ud83d", "8 \ufffd"
+
     class Torn(Parrot):
         def generate(self, requests):
             for position, _ in enumerate(requests):
@@ -128,7 +126,6 @@ def test_num_samples_takes_the_first(dataset, output, whole):
 @pytest.mark.parametrize(
     ("make", "how", "ended"),
     [
-        (Parrot, signal.SIGKILL, -signal.SIGKILL),
         (Flock, signal.SIGKILL, -signal.SIGKILL),
         (Flock, signal.SIGINT, 130),
     ],
@@ -144,14 +141,10 @@ def test_a_stopped_run_resumes_and_ends_with_the_same_bytes(tmp_path, output, ma
     assert output.read_bytes() == whole
 
 
-def test_answers_may_come_in_any_order(dataset, output, whole):
-    predict(dataset, Flock(), output)
-    assert output.read_bytes() == whole
-
-
 def test_a_stream_is_asked_for_nothing_twice(dataset, output, whole):
     """Without batches, a gap in the file is exactly what is asked for."""
     predict(dataset, Flock(), output)
+    assert output.read_bytes() == whole, "answers may come in any order"
     lines = whole.splitlines(keepends=True)
     output.write_bytes(b"".join(lines[at] for at in (20, 3, 4, 11)))
     model = Flock()
@@ -216,14 +209,12 @@ class Begun(Chatty):
         (Chatty, ("<think>Is it 7?</think>\n\nIt is", 9, False), "It is", "Is it 7?", "answer"),
         (Chatty, ("<think>Is it 7? Is it", 9, False), "", "Is it 7? Is it", "thinking"),
         (Chatty, ("It is 8.", 9, True), "It is 8.", None, None),
-        (Chatty, ("It is", 9, False), "It is", None, "answer"),
         (Begun, ("Is it 7?</think>It is 8.", 9, True), "It is 8.", "Is it 7?", None),
         (Begun, ("Is it 7?", 9, False), "", "Is it 7?", "thinking"),
         # What a server has told apart is all that the template has begun.
         *((template, (said, 9, done, -1, 0, 0, "Is it 7?"), said, "Is it 7?", cut_off)
           for template in (Chatty, Begun)
           for said, done, cut_off in (("It is 8.", True, None), ("", False, "thinking"))),
-        (Begun, ("It is", 9, False, -1, 0, 0, "Is it 7?"), "It is", "Is it 7?", "answer"),
     ],
 )  # fmt: skip
 def test_thinking_is_kept_and_not_scored(tmp_path, template, said, pred, thinking, cut_off):
@@ -271,9 +262,7 @@ def test_truncation_that_is_allowed_stands_in_every_record(dataset, output):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"num_samples": 0}, "num_samples"),
         ({"num_samples": COUNT + 1}, "num_samples"),
-        ({"num_samples": "5"}, "num_samples"),
         ({"format": PromptFormat(chat=True)}, "chat"),
     ],
 )

@@ -88,11 +88,7 @@ def test_a_template_cannot_leave_its_sandbox():
     for escape in (
         "{{ ''.__class__.__mro__ }}",
         "{{ raise_exception.__globals__ }}",
-        "{{ strftime_now.__self__.__class__ }}",
         "{{ messages.append(1) }}",
-        "{{ messages[0].update({'content': 'x'}) }}",
-        "{{ dict.__base__.__subclasses__() }}",
-        "{% set n = namespace() %}{{ n.__init__.__globals__ }}",
         "{{ cycler.__init__.__globals__.os.system('true') }}",
         "{% include '/etc/passwd' %}",
     ):

@@ -46,6 +46,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from book import browser, execute, explorer, frontier, lessons, vendor
+from rulerlib import frontier as families
 from rulerlib import languages, tasks, texts
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingWordingError, ParameterError
@@ -299,7 +300,7 @@ class Prompts(Generated):
         yield ""
         yield from in_language(language.code, fenced(language.noise))
         yield ""
-        for section, values in language.templates.items():
+        for section, values in templates(language).items():
             if section in ("list", "types") or not isinstance(values, dict):
                 continue
             # Colons, since a fence of backticks may have none in its first line.
@@ -346,7 +347,9 @@ class LanguagePage(Prompts):
         yield f"haystack of prose has {count:,} sentences."
         yield ""
         yield "Sections of the English pack that it lacks, and what each is for:" * bool(lacks)
-        yield from (f"- `{name}`: {languages.NEEDED_BY.get(name, PROSE)}" for name in lacks)
+        needed_by = {name: f"the frontier's tasks `{name}`" for name in tasks.FRONTIER}
+        needed_by |= languages.NEEDED_BY
+        yield from (f"- `{name}`: {needed_by.get(name, PROSE)}" for name in lacks)
         yield ""
         if pack.narrator:
             yield "After the essays, a narrator goes on with what `prose.toml` holds. It begins so:"
@@ -360,9 +363,17 @@ class LanguagePage(Prompts):
 PROSE = "prose that goes on after the essays; without it, their sentences repeat"
 
 
+def templates(pack: languages.Language) -> dict[str, Any]:
+    """Return the tables of a pack, and those of the frontier's families in its language."""
+    tables = dict(pack.templates)
+    for name in tasks.FRONTIER:
+        tables |= families.load(pack.code, name).templates
+    return tables
+
+
 def sections(pack: languages.Language) -> set[str]:
     """Return the sections that a pack has, in files of their own or not."""
-    return {*pack.templates} | {path.stem for path in pack.folder.glob("*.toml")}
+    return {*templates(pack)} | {path.stem for path in pack.folder.glob("*.toml")}
 
 
 class Needle(Generated):

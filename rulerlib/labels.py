@@ -130,7 +130,9 @@ def in_words(label: str) -> str:
     >>> in_words("vt"), in_words("vt+num_hops=8")
     ('a chain of variables', 'vt+num_hops=8')
     """
-    return str(_IN_WORDS.get(label, label))
+    if label in _IN_WORDS:
+        return str(_IN_WORDS[label])
+    return tasks.TASKS[label].family.in_words.get(label, label) if label in tasks.TASKS else label
 
 
 def knobs(about: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,18 +9,16 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from helpers_tasks import check_lengths
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import make_tokenizer
-from rulerlib import analysis, languages
+from conftest import ROOT, make_tokenizer
+from rulerlib import analysis
 from rulerlib.analysis.effective_length import effective_lengths
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError
 from rulerlib.models.reference import answer
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample
@@ -29,11 +27,7 @@ from rulerlib.tasks import TASKS
 pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer 'nasty'", "ignore:.*repeats its")
 
 LANGUAGES = ("da", "en")
-FOLDER = Path(languages.__file__).parent
-TABLES = {
-    code: tomllib.loads((FOLDER / code / "associations.toml").read_text("utf-8"))
-    for code in LANGUAGES
-}
+TABLES = tomllib.loads((ROOT / "rulerlib/frontier/associations.toml").read_text("utf-8"))
 
 PROMPT = {
     "da": re.compile(
@@ -164,39 +158,6 @@ def test_needle_and_question_share_no_word_and_no_part_of_one(language, hop):
                     assert len(short) < 3 or short not in long, (kind, thing, short, long)
                     assert word[:4] != other[:4] or len(short) < 4, (kind, thing, word, other)
     assert count >= 30
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_no_needle_leads_to_two_answers(language):
-    tables = [table for table in TABLES[language].values() if isinstance(table, dict)]
-    things = [row[0] for table in tables for row in table["rows"]]
-    assert len({*things}) == len(things)
-    for table in tables:
-        # In one kind a word is reached in one step or in two, never in both, and by one way.
-        first = [row[1] for row in table["rows"]]
-        second = [row[2] for row in table["rows"] if len(row) > 2]
-        assert {*first}.isdisjoint(second)
-        assert len({*first}) == len(first)
-    names = TABLES[language]["names"]
-    assert len({*names}) == len(names) >= 20
-    assert not any(a != b and a in b for a in names for b in names)
-
-
-def test_a_text_that_holds_what_is_asked_for_is_left_alone(words):
-    """Neither a name nor the words of a pair stand in the user's own text."""
-    table = TABLES["en"]["place"]["rows"]
-    text = " ".join(f"We saw {row[0]}." for row in table[3:]) + " Saskia and Tobias were there."
-    data = Dataset(
-        "associations_2", 2000, "en", words, num_samples=30, texts=[text], seed=3,
-    )  # fmt: skip
-    for sample in data:
-        assert sample.outputs[0] not in ("Saskia", "Tobias")
-        assert sample.facts["kind"] == "book" or sample.facts["query"] in [
-            row[2] for row in table[:3]
-        ]
-    text = f"There were {', '.join(TABLES['en']['names'])}."
-    with pytest.raises(DataError, match="No name was found"):
-        Dataset("associations", 2000, "en", words, num_samples=1, texts=[text])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import re
+from importlib.metadata import EntryPoint
 
 import pytest
 from helpers_tasks import check_lengths
@@ -10,11 +13,12 @@ from helpers_tasks import check_lengths
 from conftest import ROOT, python
 from rulerlib import tasks
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
+from rulerlib.errors import MissingWordingError, ParameterError
 from rulerlib.parts import parts_to_data
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.store.answers import read_settings
+from rulerlib.tasks import outside
 
 OUTSIDE = ROOT / "tests" / "outside"
 FAMILY = "outside.family:FAMILY"
@@ -86,7 +90,7 @@ def test_settings_and_source_are_part_of_the_cell(module, tmp_path):
     second = run_of(tmp_path, f"{other}:FAMILY", knobs={"num_updates": 5}).cells[0]
     assert second.label != first.label
     changed = Dataset("updates", 300, "en", "words").metadata
-    assert changed["language_pack"] != data.metadata["language_pack"]
+    assert changed["family"] != data.metadata["family"]
 
 
 def test_stored_answers_are_judged_by_the_family_in_any_process(module, tmp_path, monkeypatch):
@@ -113,6 +117,15 @@ def test_stored_answers_are_judged_by_the_family_in_any_process(module, tmp_path
     assert "because its files are not here as they were then" in done.stderr
 
 
+def test_a_language_without_wording_is_one_sentence(module):
+    name = module(wording=WORDING.read_text("utf-8").partition("[da]")[0])
+    tasks.names(f"{name}:FAMILY")
+    missing = rf"{name}\.toml: \[da\] is missing, which the tasks of updates need in this language"
+    for options in ({"language": "da"}, {"language": "en", "question_language": "da"}):
+        with pytest.raises(MissingWordingError, match=missing):
+            Dataset("updates", 300, tokenizer="words", **options)
+
+
 START = "from outside.family import *\nfrom dataclasses import replace\n"
 BAD = {
     "FAMILY = 3": "not int",
@@ -129,3 +142,24 @@ def test_a_family_of_the_wrong_form_is_one_sentence(module, source):
         tasks.names(name)
     assert "\n" not in str(caught.value)
     assert not tasks.TASKS.outside
+
+
+def test_an_installed_family_goes_by_the_names_of_its_tasks(module, monkeypatch):
+    """As an entry point of its package says."""
+    name = module()
+    points = [EntryPoint("updates", f"{name}:FAMILY", outside.GROUP)]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: points)
+    monkeypatch.setattr(outside, "installed", functools.cache(outside.installed.__wrapped__))
+    installed = functools.cache(tasks._installed_tasks.__wrapped__)
+    monkeypatch.setattr(tasks.TASKS, "_installed", installed)
+    assert tasks.names("updates_16,vt") == ["updates_16", "vt"]
+    assert tasks.names("all")[-2:] == ["updates", "updates_16"]
+    assert Dataset("updates", 300, "en", "words")[0].outputs
+    assert outside.installed()["updates"].origin.startswith(f"{name}:FAMILY@")
+
+
+def test_the_frontier_is_loaded_only_when_it_is_named():
+    code = "from rulerlib import tasks; import sys; tasks.names('vt,niah_single_1');"
+    code += "print([name for name in sys.modules if 'frontier' in name]);"
+    code += "print(tasks.names('frontier') == [*tasks.FRONTIER], tasks.TASKS['mrcr'].family.name)"
+    assert python(code).stdout.splitlines() == ["[]", "True mrcr"]

@@ -42,10 +42,9 @@ BOUNDS = {
 }
 
 
-@pytest.mark.parametrize("language", ["da", "en"])
 @pytest.mark.parametrize("task", ROWS)
-def test_no_cheap_strategy_scores_more_than_it_must(task, language):
-    run = Run(task, language=language, length=8192, num_samples=60, model="lille")
+def test_no_cheap_strategy_scores_more_than_it_must(task):
+    run = Run(task, language="en", length=8192, num_samples=60, model="lille")
     [row] = guesses.scores(run).to_dict("records")
     assert (row["task"], row["length"], row["n"]) == (task, 8192, 60)
     del row["task"], row["length"], row["n"]

@@ -9,11 +9,9 @@ from __future__ import annotations
 import functools
 import random
 import re
-from collections import Counter
 from dataclasses import replace
 
 import pytest
-from helpers_sharing import check_sharing, contexts
 from helpers_tasks import FAMILIES, SPECIAL, check_lengths, token_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,7 +41,6 @@ DOCUMENT = {
     code: re.compile(rf"{word} (\d{{7}}):\n(.+)\n(.+)")
     for code, word in [("da", "Dokument"), ("en", "Document")]
 }
-OPTION = re.compile(r"([A-D])\. (\d+)")
 TASK = {"da": "\n\nOpgave: ", "en": "\n\nTask: "}
 NTH = {
     "da": ["første", "andet", "tredje", "fjerde", "femte", "sjette", "syvende", "ottende"],
@@ -152,25 +149,15 @@ def test_the_reader_finds_the_answers(task, language, kind):
 
 @settings(max_examples=8, deadline=None)
 @given(
-    row=st.sampled_from(ROWS), values=st.integers(2, 8), length=st.integers(1600, 5000),
+    row=st.sampled_from(ROWS), values=st.integers(2, 8), length=st.integers(3000, 5000),
     seed=st.integers(0, 10**9), language=st.sampled_from(LANGUAGES),
 )  # fmt: skip
 def test_any_setting(row, values, length, seed, language):
     knobs = {"num_values": values}
-    data = Dataset(row, length, language, "words", num_samples=2, seed=seed, knobs=knobs)
+    data = Dataset(row, length, language, "words", num_samples=2, seed=seed, knobs=knobs,
+                   queries_per_context=2)  # fmt: skip
     for sample in data:
         check(data, sample)
-
-
-@pytest.mark.parametrize("task", ROWS)
-def test_questions_about_one_context_differ(task, words):
-    data = Dataset(task, 5000, "en", words, num_samples=6, queries_per_context=3)
-    for group in contexts(data):
-        start = "\nWhat" if task.endswith("s_basic") and "documents" not in task else TASK["en"]
-        end = lambda sample, start=start: sample.input.rindex(start)  # noqa: E731
-        check_sharing(data, group, end, 2 * data.maker.haystack.longest)
-        for sample in group:
-            check(data, sample)
 
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name != "odds and ends"])
@@ -185,11 +172,6 @@ def test_a_chat_model_is_asked_in_a_turn_after_the_context(family, task):
         rendered = tokenizer.render(messages, **data.frame.template)
         assert rendered == data.frame.prompt(sample.input, sample.answer_prefix)
         assert [turn["role"] for turn in messages] == ["user", "assistant", "user"]
-
-
-def test_the_default_is_the_hardest_step_of_keys(words):
-    rows = [TASKS[name] for name in ("ladder", "ladder_keys_hard")]
-    assert rows[0].knobs == rows[1].knobs
 
 
 def original(pred: str, references: list[str], rule: str) -> float:
@@ -238,122 +220,26 @@ def test_answers_have_the_scores_of_the_original(task, rule):
 
 
 LETTERS = {
-    "A": [
-        "A",
-        "a",
-        "a.",
-        "A)",
-        "A: 42",
-        '"A"',
-        "`a`",
-        "Option A",
-        "option (a)",
-        "Answer: A is correct",
-        "Svar: A er rigtigt",
-        "so A because 42",
-    ],
+    "A": ["A", "a.", "A: 42", "Option A", "Answer: A is correct", "Svar: A er rigtigt"],
     "B": [
-        "B",
-        "b",
-        "b.",
-        "(b)",
-        "b) 42",
-        " B. 42",
-        "**B**",
-        "**b**",
-        r"$\boxed{B}$",
-        r"\boxed{b}",
-        r"\boxed{\text{B}}",
-        "Answer: b",
-        "Answer: A total of 42, so B",
-        "A total of 42, so B",
-        "The answer is B.",
-        "The answer is b.",
-        "Answer: C\nAnswer: B",
-        "**Answer**: B",
-        "Answer:\n\nB",
-        "Ben has 17 ... A. 38 B. 42.\nAnswer: B",
-        "Ben has 17 ... A. 38 B. 42 C. 45 D. 47.\nB",
-        "B. 42.\nQuestion 1: Of 61 ... A. 39 B. 41 C. 33 D. 44.",
-        "Svar: B, bl.a. fordi",
-        "Svar: B",
-        "**Svar:** b",
+        "(b)", "b) 42", "**B**", r"\boxed{\text{B}}", "Answer: A total of 42, so B",
+        "The answer is b.", "Answer: C\nAnswer: B", "Ben has 17 ... A. 38 B. 42.\nAnswer: B",
+        "B. 42.\nQuestion 1: Of 61 ... A. 39 B. 41 C. 33 D. 44.", "Svar: B, bl.a. fordi",
     ],
     "none": [
-        "",
-        "42",
-        "ABCD",
-        "A, B, C, D",
-        "A or B",
-        "A eller B",
-        "B1",
-        "None of the above",
-        "I cannot find that question in the list above.",
-        "Jeg kan ikke finde spørgsmålet.",
-        "A total of 42.",
-        "Answer: a total of 42",
-        "Å",
-        "Svar: Å",
-        "Svar: A\u030a",
-        "bl. a.",
-        "Ben has 17 ... A. 38 B. 42 C. 45 D. 47.",
-        "Ben has 17 ... A. 38 B. 42.\nAnswer: none",
+        "", "42", "ABCD", "A or B", "B1", "None of the above", "A total of 42.", "Svar: Å",
+        "I cannot find that question in the list above.", "Ben has 17 ... A. 38 B. 42 C. 45 D. 47.",
     ],
-}
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("task", ["ladder", "ladder_keys_medium", "ladder_keys_hard"])
 @pytest.mark.parametrize(
     ("right", "said"), [(key, said) for key in LETTERS for said in LETTERS[key]]
 )
-def test_a_letter_counts_only_by_itself(task, right, said):
+def test_a_letter_counts_only_by_itself(right, said):
     for gold in "ABCD":
-        scores = TASKS[task].scoring.score(said, [gold], language="da")
+        scores = TASKS["ladder"].scoring.score(said, [gold], language="da")
         assert {*scores.values()} == {float(gold == right)}, gold
-
-
-@pytest.mark.parametrize(
-    ("language", "said", "right"),
-    [
-        ("de", "Antwort: C, z. B. weil", "C"),
-        ("de", "Antwort: C, z.B. weil", "C"),
-        ("nl", "Antwoord: d.", "D"),
-        ("sv", "Svar: a", "A"),
-        ("da", "Ansvar: a", "A"),
-    ],
-)
-def test_letters_in_other_languages(language, said, right):
-    for gold in "ABCD":
-        scores = TASKS["ladder"].scoring.score(said, [gold], language=language)
-        assert scores["soft_match"] == (gold == right)
-
-
-@pytest.mark.parametrize("task", ROWS)
-def test_a_refusal_finds_nothing(task):
-    row = TASKS[task]
-    references = ["B"] if row.knobs.solved else ["7654321"]
-    for said in ("I cannot find that question in the list above.", ""):
-        scores = row.scoring.score(said, references)
-        assert {*scores.values()} == {0}
-
-
-def test_the_first_option_is_right_in_a_quarter(words):
-    data = Dataset("ladder_keys_hard", 1024, "en", words, num_samples=200)
-    right = [sum(sample.outputs == [letter] for sample in data) / 200 for letter in "ABCD"]
-    assert all(0.15 < share < 0.36 for share in right)
-
-
-@pytest.mark.parametrize("task", ["ladder_keys_medium", "ladder_keys_hard"])
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_each_rank_of_the_options_is_right_equally_often(task, language):
-    ranks = Counter()
-    for sample in Dataset(task, 2048, language, "words", num_samples=400):
-        number = re.search(r"\d{7}", sample.input.rpartition(TASK[language])[2])[0]
-        [problem] = [text for key, text in PROBLEM[language].findall(sample.input) if key == number]
-        options = {letter: int(value) for letter, value in OPTION.findall(problem)}
-        assert len({*options.values()}) == 4
-        ranks[sorted(options.values()).index(options[sample.outputs[0]])] += 1
-    assert all(0.19 < ranks[rank] / 400 < 0.31 for rank in range(4)), ranks
 
 
 def test_mistakes_have_names(words):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rulerlib import languages
+from rulerlib import frontier, languages, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, MissingWordingError, ParameterError
 from rulerlib.models import reference
@@ -25,7 +25,7 @@ from tools.documents import encyclopedia
 CODES = languages.available()
 
 # Those with every family, with every one but documents and memories, and with few.
-ALL, FULL = languages.available("memory"), languages.available("mrcr", "records")
+ALL, FULL = languages.available("memory"), languages.available("reading")
 FEW = ["fo", "is", "nn"]
 KNOWN = tomllib.loads((Path(__file__).parent / "languages.toml").read_text("utf-8"))
 LETTERS = KNOWN["letters"]
@@ -63,6 +63,14 @@ def test_packs_have_the_same_keys(file):
     codes = FULL if file == "language" else languages.available(file)
     tables = [tomllib.loads((HERE / code / f"{file}.toml").read_text("utf-8")) for code in codes]
     shapes = [shape(table) for table in tables]
+    assert all(keys == shapes[0] for keys in shapes)
+
+
+@pytest.mark.parametrize("family", tasks.FRONTIER)
+def test_the_wordings_of_a_family_have_the_same_keys(family):
+    path = Path(frontier.__file__).with_name(f"{family}.toml")
+    shapes = [shape(table) for table in tomllib.loads(path.read_text("utf-8")).values()]
+    assert len(shapes) >= len(FULL)
     assert all(keys == shapes[0] for keys in shapes)
 
 
@@ -125,19 +133,27 @@ def test_what_stands_with_a_needle_agrees_with_it(code, words):
 def test_an_adjective_agrees_with_its_article(code):
     """A neuter one ends with -t in the languages of the north; in German it shows the case."""
     pack = languages.load(code)
-    texts = [*texts_of(pack.section("mrcr")["lists"]), *pack.narrator.first(2**20)]
+    texts = [
+        *texts_of(frontier.load(code, "mrcr").section("mrcr")["lists"]),
+        *pack.narrator.first(2**20),
+    ]
     assert re.findall(KNOWN["disagrees"][code], "\n".join(texts), re.MULTILINE) == []
 
 
 @pytest.mark.parametrize("code", [code for code in CODES if code != "en"])
 def test_no_english_is_left_and_no_letter_of_another_language(code):
     """Names of places and people stay what they are."""
-    names = {"associations", "episodic", "semantic", "classics", "numbers", "prose"}
+    names = {"episodic", "semantic", "classics", "numbers", "prose"}
 
     def texts_in(code: str) -> list[str]:
         files = [*(HERE / code).glob("*.toml"), *(WORDINGS / code).glob("*.toml")]
-        files = [file for file in files if file.stem not in names]
-        return texts_of([tomllib.loads(file.read_text("utf-8")) for file in files])
+        tables = [
+            tomllib.loads(file.read_text("utf-8")) for file in files if file.stem not in names
+        ]
+        families = [
+            frontier.load(code, name).templates.get(name, {}) for name in tasks.FRONTIER[:-1]
+        ]
+        return texts_of([*tables, *families])
 
     texts = texts_in(code)
     sentences_of = {text for text in texts if len(text.split()) > 2}

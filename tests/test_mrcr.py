@@ -6,9 +6,8 @@ from the task.
 
 from __future__ import annotations
 
-import random
 import re
-from collections import Counter
+from difflib import SequenceMatcher
 
 import pytest
 from helpers_sharing import check_sharing, contexts
@@ -20,7 +19,7 @@ from conftest import make_tokenizer
 from rulerlib import tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
-from rulerlib.models.reference import Engine, answer
+from rulerlib.models.reference import answer
 from rulerlib.parts import parts_to_data
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
@@ -173,88 +172,16 @@ def test_a_dialogue_goes_through_every_template_as_turns(family, way):
             assert len(said) > 20
 
 
-def test_a_template_that_says_each_turn_in_its_own_way_gets_the_dialogue_as_one():
-    for template in (
-        "{% for m in messages %}[{{ loop.index }}] {{ m.content }}\n{% endfor %}",
-        "{% for m in messages %}{{ m.content }}\n{% endfor %}",
-        "{% for m in messages %}{{ m.content }}{{ '\t' * (2 - loop.index % 2) }}{% endfor %}",
-        "{% for m in messages %}<{{ m.role }}>{{ m.content | replace('\n', ' ') }}{% endfor %}",
-        "{% for m in messages[-1:] %}<{{ m.role }}>{{ m.content }}{% endfor %}",
-    ):
-        backend = make_tokenizer("bytelevel").backend
-        tokenizer = tokens.FastTokenizer(backend, "odd", SPECIAL, template)
-        data = Dataset("mrcr", 2048, "en", tokenizer, 1, format=PromptFormat(answer_prefix="none"))
-        text = data[0].input
-        assert data.frame.messages(text, "") == ({"role": "user", "content": text},), template
-        assert text.startswith(HEAD["en"])
-
-
-def matched(a: str, b: str, popular: set[str]) -> int:
-    """The characters that difflib matches, by its definition: the longest block, then both sides.
-
-    Of equally long ones the first; it may not begin with or hold popular characters, but grows over
-    them at both ends.
-    """
-    best = (0, 0, 0)
-    for i in range(len(a)):
-        for j in range(len(b)):
-            size = 0
-            while a[i + size : i + size + 1] == b[j + size : j + size + 1] != "" and (
-                b[j + size] not in popular
-            ):
-                size += 1
-            best = max(best, (size, -i, -j))
-    size, i, j = best[0], -best[1], -best[2]
-    while i and j and a[i - 1] == b[j - 1]:
-        i, j, size = i - 1, j - 1, size + 1
-    while i + size < len(a) and j + size < len(b) and a[i + size] == b[j + size]:
-        size += 1
-    if not size:
-        return 0
-    after = matched(a[i + size :], b[j + size :], popular)
-    return matched(a[:i], b[:j], popular) + size + after
-
-
-def original(response: str, wanted: str) -> float:
-    """The score of OpenAI-MRCR, with the ratio written out anew."""
-    if not response.startswith(wanted[:10]):
-        return 0.0
-    a, b = response[10:], wanted[10:]
-    counts = Counter(b) if len(b) >= 200 else {}
-    popular = {letter for letter, count in counts.items() if count > len(b) // 100 + 1}
-    return 2 * matched(a, b, popular) / len(a + b) if a + b else 1.0
-
-
-def answers(wanted: str, other: str, rng: random.Random) -> list[str]:
-    """An answer with a mistake of each kind."""
-    prefix, text = wanted[:10], wanted[10:]
-    words = text.split(" ")
-    cut = rng.randrange(1, len(text) - 1)
-    swapped = [*words]
-    swapped[rng.randrange(len(words))] = "noget"
-    return [
-        wanted, prefix + other, text, prefix + text[:cut], prefix + text[cut:], prefix,
-        prefix + " ".join(swapped), prefix.lower() + text, prefix + " ".join(rng.sample(
-            words, len(words))), wanted + " Og så videre.", prefix + text[:cut] + other[cut:],
-    ]  # fmt: skip
-
-
 def test_scores_are_those_of_the_original():
-    """Of 66 answers; the matcher is asked for texts of fewer than 200 characters and of more."""
-    rng, score, seen = random.Random(0), TASKS["mrcr"].scoring.score, []
-    for number, language in enumerate(["da", "en"] * 3):
-        data = Dataset("mrcr", 1024, language, "words", seed=number)
-        wanted, other = data[0].outputs[0], data[1].outputs[0][10:]
-        size = (150, 199, 200, 201, 260, 1000)[number]
-        wanted = wanted[: 10 + size - 1].rstrip() + "."
-        for said in map(str.strip, answers(wanted, other[:size], rng)):
-            values = score(said, [wanted])
-            assert values["match_ratio"] == pytest.approx(original(said, wanted))
-            assert values["exact"] == (said == wanted)
-            seen.append(values["match_ratio"])
-    assert len(seen) >= 50
-    assert sum(0 < value < 1 for value in seen) > 30
-    assert score(f"\n{wanted} ", [wanted]) == {"match_ratio": 1.0, "exact": 1.0}
+    """The ratio of `difflib` after the prefix, which must be there."""
+    score = TASKS["mrcr"].scoring.score
+    first, second = Dataset("mrcr", 1024, "en", "words", 2)
+    wanted, other = first.outputs[0], second.outputs[0]
+    for said in (wanted, wanted[:10] + other[10:], wanted[:80], wanted[:10], wanted + " So on."):
+        ratio = SequenceMatcher(None, said[10:], wanted[10:]).ratio()
+        assert score(said, [wanted]) == {"match_ratio": ratio, "exact": float(said == wanted)}
+    assert score(wanted[10:], [wanted]) == {"match_ratio": 0, "exact": 0}
+    assert score(f"\n{wanted} ", [wanted]) == {"match_ratio": 1, "exact": 1}
 
 
 def test_each_kind_of_mistake_has_its_name():
@@ -278,20 +205,3 @@ def test_each_kind_of_mistake_has_its_name():
     ]:  # fmt: skip
         record = Prediction(0, sample.input, sample.outputs, said, others)
         assert data.row.family.explain(record, cut_off) == kind, said
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_reference_reader_takes_no_text_for_the_beginning_of_another(language):
-    for sample in Dataset("mrcr_8", 2000, language, "words", 100):
-        assert answer(sample.input + sample.answer_prefix) == sample.outputs[0]
-
-
-def test_a_window_shows_the_last_texts_alone():
-    data = Dataset("mrcr_8", 8000, "en", "words", num_samples=20)
-    engine, right = Engine("r", window=3000), []
-    for sample in data:
-        said = answer(engine._remembered(sample.input + sample.answer_prefix))
-        right.append(data.row.scoring.score(said, sample.outputs))
-    assert 0 < sum(values["exact"] for values in right) < 12
-    # The prefix stands in the question, which it never forgets.
-    assert all(values["match_ratio"] > 0 for values in right)

@@ -7,7 +7,6 @@ imports nothing from the task.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from types import CodeType
 
 import pytest
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from conftest import make_tokenizer
 from rulerlib import languages
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import TASKS
@@ -125,49 +123,11 @@ def test_any_setting(task, steps, seed, queries):
     assert len(programs) == 1
 
 
-def test_each_of_many_operations_changes_the_list(words):
-    """Also where equal items stand side by side."""
-    data = Dataset("trace_list", 4000, "da", words, num_samples=100, knobs={"num_steps": 100})
-    for sample in data:
-        check(data, sample)
-
-
-@pytest.mark.parametrize("length", [1024, 4096])
-@pytest.mark.parametrize("language", ["da", "en"])
-def test_the_list_that_is_asked_for_is_not_the_longest_nor_always_the_same(language, length):
-    names = Counter()
-    for sample in Dataset("trace_list", length, language, "lille", num_samples=60):
-        program, query = PROMPT[language].fullmatch(sample.input).groups()
-        name = re.search(r"(?:\w{3}\()?(\w+)", query)[1]
-        lines = Counter(re.findall(r"^\w+", program, re.MULTILINE))
-        assert len(lines) == 7
-        assert any(lines[other] > lines[name] for other in lines)
-        names[name] += 1
-    assert len(names) == 7
-    assert max(names.values()) <= 20
-
-
-@pytest.mark.parametrize("task", TRACES)
-def test_a_length_more_is_filling_alone(task, words):
-    """The same question, steps and answer at every length: length alone is what changes."""
-    short, long = (Dataset(task, length, "da", words, num_samples=8) for length in (900, 6000))
-    for one, other in zip(short, long, strict=True):
-        assert (one.outputs, one.facts) == (other.outputs, other.facts)
-        needed = [
-            sorted(sample.input[part.start : part.end] for part in sample.parts_of("needle"))
-            for sample in (one, other)
-        ]
-        assert needed[0] == needed[1]
-
-
 STATED = [
-    (" 12", 1), ("12.", 1), (" **12**", 1), ("`12`\n", 1), ("12, as f(3) is 7", 1),
-    ("12\n\nQuestion: What is 13?", 1), ("f(3) = 7, and so f(5) = 12", 1), ("= 12", 1),
-    ("7 + 5 = 12", 1), ("First 7.\nAnswer: 12", 1), ("Svar: 12\n13", 1), ("**Answer:** 12", 1),
-    ("The value is 12.", 1), ("012", 1), ("f(5) returns 12.\n", 1), ("x=12", 1),
-    ("12 + 7 = 19", 0), ("It is 12 or 13", 0), ("112", 0), ("-12", 0), ("\N{MINUS SIGN}12", 0),
-    ("12.5", 0), ("12,5", 0), ("twelve", 0), ("", 0), ("Answer: 13\nSo 12", 0), ("x12", 0),
-    ("13. Or 12", 0), ("Answer: 13", 0),
+    (" 12", 1), ("`12`\n", 1), ("12, as f(3) is 7", 1), ("12\n\nQuestion: What is 13?", 1),
+    ("7 + 5 = 12", 1), ("First 7.\nAnswer: 12", 1), ("Svar: 12\n13", 1), ("The value is 12.", 1),
+    ("12 + 7 = 19", 0), ("It is 12 or 13", 0), ("112", 0), ("-12", 0), ("12.5", 0), ("x12", 0),
+    ("Answer: 13\nSo 12", 0), ("", 0),
 ]  # fmt: skip
 
 
@@ -187,8 +147,3 @@ def test_a_mistake_has_a_kind(text, cut_off, kind):
     others = {"language": "en", "facts": {"way": [9, 31]}}
     prediction = Prediction(0, "def f(x)", ["12"], text, others=others)
     assert TASKS["trace"].family.explain(prediction, cut_off) == kind
-
-
-def test_a_length_for_which_there_are_no_names_is_refused():
-    with pytest.raises(ParameterError, match="shorter: there are names for"):
-        Dataset("trace", 20_000_000, "da", "words")

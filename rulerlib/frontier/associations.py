@@ -208,6 +208,10 @@ FAMILY = Family(
     name="associations",
     knobs=Knobs,
     variants={"associations": Knobs(), "associations_2": Knobs(num_hops=2)},
+    in_words={
+        "associations": "a person, by association",
+        "associations_2": "a person, two associations",
+    },
     category=FRONTIER,
     scoring=ANY,
     tokens_to_generate=32,

@@ -46,7 +46,7 @@ from functools import cached_property, lru_cache, partial
 from operator import add, sub
 from statistics import fmean
 
-from rulerlib import languages
+from rulerlib import frontier
 from rulerlib.errors import flag, one_of, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Needle, depths_of, largest
@@ -375,7 +375,7 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
     nodes, prompt = nodes_of(SETS.answer(text, language)), prediction.input
     wrong, walked = (
         (nodes or set()) - {*prediction.outputs},
-        _read(prompt, languages.load(language)),
+        _read(prompt, frontier.load(language, "graphwalks")),
     )
     return mistakes.choose(
         (nodes is None and mistakes.refused(text), "refused"),
@@ -390,6 +390,10 @@ FAMILY = Family(
     name="graphwalks",
     knobs=Knobs,
     variants={"graphwalks": Knobs(), "graphwalks_parents": Knobs(operation="parents")},
+    in_words={
+        "graphwalks": "nodes at a depth",
+        "graphwalks_parents": "parents of a node",
+    },
     category=FRONTIER,
     scoring=SETS,
     tokens_to_generate=128,

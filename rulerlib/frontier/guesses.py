@@ -18,7 +18,7 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from rulerlib import languages
+from rulerlib import frontier
 from rulerlib.frontier import records, trace
 from rulerlib.frontier.mrcr import PREFIX
 from rulerlib.samples import Sample
@@ -77,7 +77,7 @@ def _text(sample: Sample, text: str) -> str:
 
 def _labels(sample: Sample) -> list[str]:
     """The subjects of a context, in the order of the language pack."""
-    section = languages.load(sample.language).section("records")
+    section = frontier.load(sample.language, "records").section("records")
     names = [label["name"] for label in section["labels"].values()]
     introduction = sample.input[: sample.parts_of("context")[0].start]
     return [name for name in names if re.search(rf"\b{re.escape(name)}\b", introduction)]
@@ -85,7 +85,7 @@ def _labels(sample: Sample) -> list[str]:
 
 def _meant(sample: Sample) -> list[str]:
     """The subjects of the messages that the question means, in their order."""
-    language = languages.load(sample.language)
+    language = frontier.load(sample.language, "records")
     subjects = records.grammar(language)
     lines = _context(sample).split("\n")
     meant = [line for line in lines if records.tally(line, sample.facts["within"], language)]
@@ -166,7 +166,7 @@ def _numbers(sample: Sample) -> list[str]:
 
 def first_value(sample: Sample, rng: random.Random) -> str | None:
     """What is asked for, in the first line of the list; the argument of a function."""
-    language = languages.load(sample.language)
+    language = frontier.load(sample.language, "trace")
     query = (language.unfill(sample.input, "trace", "template") or {})["query"]
     name = re.sub(r"^(len|sum|max)\(|\)$|\[.*", "", query)
     first = re.search(rf"^{re.escape(name)} = .*$", _context(sample), re.MULTILINE)

@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
-from rulerlib import languages
+from rulerlib import frontier
 from rulerlib.errors import one_of, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Haystack, Needle, depth_of, depths_of
@@ -369,7 +369,7 @@ def read(prompt: str, language: Language) -> str | None:
 
 def after_label(text: str, language: str) -> str:
     """Return what follows the last ``Answer:``, also in the answer's own language."""
-    label = languages.load(language).templates.get("ladder", {}).get("label", "Answer")
+    label = frontier.load(language, "ladder").templates.get("ladder", {}).get("label", "Answer")
     return re.split(rf"(?:Answer|{re.escape(label)}):", clean(text))[-1].strip()
 
 
@@ -465,6 +465,21 @@ FAMILY = Family(
     variants={
         "ladder": Knobs(),
         **{f"ladder_{kind}_{step}": Knobs(kind, step) for kind in KINDS for step in STEPS},
+    },
+    in_words={
+        "ladder": "a question found, solved",
+        "ladder_keys_basic": "a key found",
+        "ladder_keys_easy": "a question copied",
+        "ladder_keys_medium": "a question copied, solved",
+        "ladder_keys_hard": "a question found, solved",
+        "ladder_values_basic": "values of a key found",
+        "ladder_values_easy": "questions of a key copied",
+        "ladder_values_medium": "the n-th, after copying",
+        "ladder_values_hard": "the n-th copied",
+        "ladder_documents_basic": "a text's document",
+        "ladder_documents_easy": "the document that helps",
+        "ladder_documents_medium": "answers after copying",
+        "ladder_documents_hard": "answers, two documents",
     },
     category=FRONTIER,
     scoring=SOFT,

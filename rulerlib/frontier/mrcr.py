@@ -171,7 +171,7 @@ def _pool(
         texts[text] = None
         if len(texts) == count:
             return Pool([*texts], turns[1], tokenizer)
-    raise DataError(f"{language.folder / 'mrcr.toml'}: no {count} different texts were found.")
+    raise DataError(f"The wording of mrcr in '{language.code}' has no {count} different texts.")
 
 
 # --- The score ----------------------------------------------------------------------------------
@@ -249,6 +249,11 @@ FAMILY = Family(
     name="mrcr",
     knobs=Knobs,
     variants={"mrcr": Knobs(), "mrcr_4": Knobs(num_needles=4), "mrcr_8": Knobs(num_needles=8)},
+    in_words={
+        "mrcr": "one of two like texts",
+        "mrcr_4": "one of four like texts",
+        "mrcr_8": "one of eight like texts",
+    },
     category=FRONTIER,
     scoring=Scoring(
         ("match_ratio", "exact"), primary="match_ratio", ruler="match_ratio",

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from statistics import fmean
 
-from rulerlib import languages
+from rulerlib import frontier
 from rulerlib.errors import number, one_of, whole_number
 from rulerlib.filling import Shared, Take
 from rulerlib.haystack import Draft, Filling, Sized, largest
@@ -389,7 +389,7 @@ def stated(text: str, language: str) -> str | None:
     line = answer_line(text, language) or text.strip().partition("\n")[0]
     line = line.rstrip(" :*").rpartition(":")[2]
     numbers = [re.sub("[.,]", "", number) for number in _NUMBER.findall(line)]
-    section = languages.load(language).templates.get("records", {})
+    section = frontier.load(language, "records").templates.get("records", {})
     names = [label["name"] for label in section.get("labels", {}).values()]
     words = re.findall(r"\w+", line.casefold())
     return ", ".join(dict.fromkeys([*filter(words.__contains__, names), *numbers])) or None
@@ -464,6 +464,11 @@ FAMILY = Family(
         "records": Knobs(),
         "records_most": Knobs(ask="label"),
         "records_user": Knobs(ask="any", within="part"),
+    },
+    in_words={
+        "records": "counts of records",
+        "records_most": "most frequent subject",
+        "records_user": "records of one user",
     },
     category=FRONTIER,
     scoring=COUNTS,

@@ -461,6 +461,10 @@ FAMILY = Family(
     name="trace",
     knobs=Knobs,
     variants={"trace": Knobs(), "trace_list": Knobs(program="list")},
+    in_words={
+        "trace": "the value of a call",
+        "trace_list": "a list at the end",
+    },
     category=FRONTIER,
     scoring=Scoring(("em_raw",), primary="em_raw", ruler="em_raw", extract=stated),
     tokens_to_generate=32,

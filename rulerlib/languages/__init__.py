@@ -6,8 +6,7 @@ of keys, ``adjectives.txt`` and ``nouns.txt`` (one word a line; or lists of thes
 title in its first line. That is enough for needles, chains and coded words. All else is optional,
 and a task that needs it says so:
 
-- files of sections (`SECTIONS`): one for each family of the frontier, such as
-  ``graphwalks.toml``; ``reading.toml``, questions about passages; ``episodic.toml``,
+- files of sections (`SECTIONS`): ``reading.toml``, questions about passages; ``episodic.toml``,
   ``semantic.toml`` and ``spatial.toml``, what the suites on memory teach and ask; ``memory.toml``,
   how what a memory recalls is put into a prompt; ``classics.toml``, needle tests from before RULER;
   ``absent.toml``, needles that may not be there;
@@ -55,7 +54,7 @@ _HERE = Path(__file__).parent
 
 SECTIONS = (
     "reading", "episodic", "semantic", "spatial", "memory", "classics", "absent",
-    "graphwalks", "mrcr", "records", "ladder", "associations", "trace", "names",
+    "names",
 )  # fmt: skip
 """The sections of a pack that stand in files of their own: ``reading.toml`` is read as the section
 ``reading``."""
@@ -94,6 +93,8 @@ class Language:
         The tables of the TOML file as they stand.
     folder
         Where it stands.
+    sections
+        The names of those tables that stand in files of their own.
     """
 
     code: str
@@ -102,6 +103,7 @@ class Language:
     articles: tuple[str, ...]
     templates: dict[str, Any] = field(repr=False)
     folder: Path = field(repr=False)
+    sections: tuple[str, ...] = field(default=SECTIONS, repr=False)
 
     def join(self, items: Sequence[str]) -> str:
         """Return an enumeration as it is written in this language: ``a, b, c og d``."""
@@ -194,7 +196,9 @@ class Language:
 
         The sections in files of their own are left out: what is made with one cites it itself.
         """
-        wording = {name: self.templates[name] for name in self.templates if name not in SECTIONS}
+        wording = {
+            name: self.templates[name] for name in self.templates if name not in self.sections
+        }
         parts = [repr(wording), *self.adjectives, *self.nouns, *self.essays]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 

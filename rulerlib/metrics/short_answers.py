@@ -207,9 +207,11 @@ def _without_latex(text: str) -> str:
 def _labels(language: str) -> re.Pattern[str]:
     words = list[str]()
     for pack in map(languages.load, (language, "en")):
-        # A pack of few families has the word in the questions about graphs alone.
-        place = ["reading"] if "reading" in pack.templates else ["graphwalks", "bfs"]
-        words.append(pack.text(*place, "answer_prefix").strip(" \n:").rpartition(" ")[2])
+        # A pack without questions about passages may name the word itself.
+        label = str(pack.templates.get("answer", ""))
+        if "reading" in pack.templates:
+            label = pack.text("reading", "answer_prefix")
+        words += label.strip(" \n:").split()[-1:]
     either = "|".join(map(re.escape, dict.fromkeys(words)))
     # A label is a whole word, unlike in "Ansvar:", or a part in capitals, as in "FinalAnswer:".
     start = r"(?:(?<![^\W_])|(?-i:(?<=[a-zæøå])(?=[A-Z])))"

@@ -280,6 +280,9 @@ class Family:
     reader
         Returns the answer that follows from a prompt's text alone, given the language it may be in;
         None: it is no prompt of the family. See `rulerlib.models.reference`.
+    in_words
+        What each variant asks for in a few words, for figures; of rulerlib's own see
+        ``names.toml``.
     origin
         Where a family from outside stands, see `rulerlib.tasks.outside`; ``""``: it is our own.
     """
@@ -303,6 +306,7 @@ class Family:
     judged: Callable[[Any], Scoring | None] = lambda knobs: None
     one_language: str = ""
     reader: Callable[[str, Language], str | None] = lambda prompt, language: None
+    in_words: Mapping[str, str] = field(default_factory=dict)
     origin: str = ""
 
 

@@ -31,7 +31,14 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib import packages, tasks
-from rulerlib.errors import DataError, ParameterError, RulerError, require, shortened
+from rulerlib.errors import (
+    DataError,
+    MissingWordingError,
+    ParameterError,
+    RulerError,
+    require,
+    shortened,
+)
 from rulerlib.languages import Language, placeholders, read_toml
 from rulerlib.tasks.family import Family, Maker
 
@@ -54,34 +61,49 @@ class _Worded:
         self, knobs: Any, language: Language, budget: Any, texts: Any, seed: str,
         wording: Language | None = None,
     ) -> Maker:  # fmt: skip
-        worded = _worded(language, self.family.name, self.path, "language")
-        if wording not in (None, language):
-            wording = _worded(wording, self.family.name, self.path, "question_language")
-        else:
-            wording = worded
-        return self.family.maker(knobs, worded, budget, texts, seed, wording)
+        name = self.family.name
+        own, asked = worded(language, name, self.path), worded(wording or language, name, self.path)
+        for one in (own, asked):
+            if self.path.exists() and name not in one.templates:
+                raise MissingWordingError(
+                    f"{self.path}: [{one.code}] is missing, which the tasks of {name} need in this"
+                    " language: translate [en]."
+                )
+        return self.family.maker(knobs, own, budget, texts, seed, asked)
+
+    def read(self, prompt: str, language: Language) -> str | None:
+        """Return the answer that follows from a prompt, see `rulerlib.tasks.family.Family`."""
+        return self.family.reader(prompt, worded(language, self.family.name, self.path))
 
 
 # One object for each, so that what is made of a language is found again.
-@functools.lru_cache(16)
-def _worded(language: Language, family: str, path: Path, parameter: str) -> Language:
-    """Return a language with a family's wording among its sections."""
-    tables = _wording(path)
-    if family in language.templates or not path.exists():
+@functools.cache
+def worded(language: Language, family: str, path: Path) -> Language:
+    """Return a language with a family's wording among its sections, as far as there is one.
+
+    A pack may bring its own, in ``<family>.toml``; else it is the pack's table in the file at
+    ``path``.
+    """
+    own, table = language.folder / f"{family}.toml", _wording(path).get(language.code)
+    if own.exists():
+        table = read_toml(own, f"the section '{family}' of a language pack")
+    if family in language.templates or table is None:
         return language
-    if language.code not in tables:
-        there = f"one of {', '.join(tables)}" if tables else "one with such a section"
-        allowed_values = f"{there}, because {path} has the wording of {family}"
-        raise ParameterError(parameter, language.code, allowed_values)
-    return replace(language, templates={**language.templates, family: tables[language.code]})
+    sections = (*language.sections, family)
+    return replace(language, templates={**language.templates, family: table}, sections=sections)
 
 
+@functools.cache
 def _wording(path: Path) -> dict[str, Any]:
     """Return the tables of a family's wording by language, checked; none where there is no file."""
     tables = read_toml(path, "the wording of a family") if path.exists() else {}
     for code, table in tables.items():
+        if not isinstance(table, dict):
+            raise DataError(f"{path}: [{code}] is no table.")
+        if "template" not in table:
+            continue
         for name, needed in (("template", {"context"}), ("answer_prefix", set[str]())):
-            text = table.get(name) if isinstance(table, dict) else None
+            text = table.get(name)
             try:
                 holds = isinstance(text, str) and needed <= placeholders(text)
             except ValueError:
@@ -161,7 +183,8 @@ def _loaded(name: str) -> Family:
     path = Path(str(sys.modules[name.partition(":")[0]].__file__)).with_suffix(".toml")
     _wording(path)
     origin = f"{name}@{_hash(path.with_suffix('.py'), path)}"
-    loaded: Family = replace(family, maker=_Worded(family, path), origin=origin)
+    made = _Worded(family, path)
+    loaded: Family = replace(family, maker=made, reader=made.read, origin=origin)
     return loaded
 
 

@@ -5,8 +5,6 @@ Prompts are held against what `transformers` makes of the same messages.
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 from helpers_tasks import FAMILIES, SPECIAL, check_lengths
 from hypothesis import given
@@ -17,7 +15,7 @@ from rulerlib import tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.predict import request as ask
-from rulerlib.prompts import PLACES, TAGS, Frame, PromptFormat
+from rulerlib.prompts import PLACES, Frame, PromptFormat
 
 QUESTION, PREFIX = "Hvad er 2 + 2?", " Svaret er"
 
@@ -58,28 +56,20 @@ def test_what_is_recorded_gives_the_same_format_again():
     ("settings", "sentence"),
     [
         ({"chat": "yes"}, "chat is 'yes', but must be True or False."),
-        ({"thinking": 1}, "thinking is 1, but must be True or False."),
         ({"answer_prefix": "usr"}, "answer_prefix is 'usr', .*did you mean 'user'"),
         ({"system_prompt": ""}, "system_prompt is '', but must be a text, or None."),
-        ({"system_prompt": 7}, "system_prompt is 7, but must be a text, or None."),
         ({"stop": "END"}, "stop is 'END', but must be a list of texts such as"),
-        ({"stop": [""]}, r"stop is \[''\], but must be a list of texts such as"),
         *(
             ({"thinking_tags": tags}, "thinking_tags is .* must be two texts such as")
-            for tags in ("<think>", ["<think>"], ["a", "a"], ["a", ""], ["a", 1], None, ["a"] * 3)
+            for tags in ("<think>", ["<think>"], ["a", "a"], ["a", 1])
         ),
         ({"thinking_tokens": -1}, "thinking_tokens is -1"),
-        ({"thinking_tokens": "9"}, "thinking_tokens is '9'"),
         ({"thinking": True}, "thinking_tokens is 0, but must be at least 1 where thinking is True"),
         (
             {"thinking": False, "thinking_tokens": 9},
             "thinking_tokens is 9, but must be 0, because thinking is False",
         ),
         ({"thinking_tokens": 9}, "answer_prefix is 'assistant', but must be 'user' or 'none'"),
-        (
-            {"thinking": True, "thinking_tokens": 9},
-            "answer_prefix is 'assistant', but must be 'user' or 'none'",
-        ),
         *(
             (
                 {"chat": False, "answer_prefix": "user", name: value},
@@ -137,9 +127,7 @@ def test_the_answer_prefix_stands_where_it_is_said(name, place, system):
     "template",
     [
         "{{ messages[0]['content'] }}{{ messages[0]['content'] }}",
-        "{{ messages | tojson }}",
         "{{ messages[0]['content'] | upper }}",
-        "{{ messages[0]['content'] | e }}",
         "Hej!",
     ],
 )
@@ -189,18 +177,6 @@ def test_only_the_template_writes_control_tokens(talker, family, place):
             )
 
 
-def test_added_tokens_of_a_template_are_control_tokens_though_not_special(talker):
-    backend = copy.deepcopy(talker(CHAT_TEMPLATE).backend)
-    backend.add_tokens(["<USER>", "<other>"])
-    template = "{{ bos_token }}<USER>{{ messages[0].content }}<|end|>"
-    tokenizer = tokens.FastTokenizer(backend, "added", SPECIAL, template)
-    ids = tokenizer.encode(
-        PromptFormat(answer_prefix="none").frame(tokenizer).prompt("<USER>", ""), False
-    )
-    assert ids.count(backend.token_to_id("<USER>")) == 1
-    assert tokenizer.encode("<other>", False) == [backend.token_to_id("<other>")]
-
-
 @pytest.mark.parametrize("chat", [True, False])
 def test_texts_with_special_tokens_fill_the_budget_exactly(chat):
     tokenizer = make_tokenizer("bytelevel")
@@ -239,8 +215,6 @@ def test_chat_without_a_template_is_refused(words, talker):
         FAMILIES["gemma 2"],
         # Drops it.
         "{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}",
-        # Says one of its own.
-        "You are a helper. {{ messages[-1].content }}",
     ],
 )
 def test_a_template_without_system_messages_is_said(talker, template):
@@ -300,14 +274,3 @@ def test_thinking_that_cannot_be_switched_off_is_said(talker):
         ParameterError, match=r"answer_prefix is 'assistant', .*'talker' thinks fir"
     ):
         PromptFormat().frame(tokenizer)
-
-
-@pytest.mark.parametrize("tags", [TAGS, ("[THINK]", "[/THINK]")])
-def test_a_prompt_that_ends_within_thinking(tags):
-    format_ = PromptFormat(answer_prefix="user", thinking_tags=tags)
-    opened = Frame(between=f"{tags[0]}\n", chat=True, format=format_)
-    assert opened.thinks
-    assert opened.split(f"7? 8!{tags[1]} 8") == ("7? 8!", "8", False)
-    closed = Frame(between=f"{tags[0]}\n{tags[1]}", chat=True, format=format_)
-    assert not closed.thinks
-    assert closed.split("It is 8.") == ("", "It is 8.", False)

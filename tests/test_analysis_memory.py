@@ -171,17 +171,6 @@ def test_ways_are_judged_where_a_way_was_asked_for(rows, questions):
     assert "No way" in tables.routes(rows[rows["suite"] == "episodic"]).attrs["why"]
 
 
-def test_capacity_is_by_the_number_of_facts(tmp_path):
-    for facts in (10, 100):
-        runs(tmp_path, presets=("rag", "span_short"), suites=("episodic_capacity",), size=8,
-             taught=facts)  # fmt: skip
-    table = tables.capacity(results.read(tmp_path))
-    assert table[["preset", "facts", "n"]].to_dict("split")["data"] == [
-        ["rag", 10, 8], ["rag", 100, 8], ["span_short", 10, 8], ["span_short", 100, 8],
-    ]  # fmt: skip
-    assert table["recall_at_5"].notna().tolist() == [True, True, False, False]
-
-
 def test_the_tables_of_the_book_come_back_as_they_were(root, rows, tmp_path):
     for folder, weights in (("one", "a"), ("two", "b"), ("three", "a")):
         beside = root / folder / "episodic.settings.json"
@@ -226,7 +215,7 @@ def drawn(seed, episodes, probes, effect):
 
 @pytest.mark.parametrize(
     ("seed", "episodes", "probes", "effect"),
-    [(0, 30, 4, 0.1), (1, 60, 2, 0.5), (2, 45, 3, 0.3), (3, 60, 4, 0.2)],
+    [(0, 30, 4, 0.1), (1, 60, 2, 0.5)],
 )
 def test_a_difference_and_its_interval_are_those_of_clusters(seed, episodes, probes, effect):
     """Against the cluster-robust standard error of the differences, by plain Python."""

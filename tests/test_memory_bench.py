@@ -10,7 +10,6 @@ import itertools
 import json
 import re
 import shutil
-import sqlite3
 import string
 from collections import Counter
 
@@ -24,8 +23,7 @@ from helpers_memory import Student, kept, matrix, metrics, rows, taught
 from conftest import ROOT, python
 from rulerlib import languages, models
 from rulerlib.errors import ParameterError
-from rulerlib.memory import asking, bench, measuring, results, work
-from rulerlib.memory.episodic_index import EpisodicIndex
+from rulerlib.memory import asking, bench, measuring, results
 from rulerlib.memory.rag import Rag
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import System, Text
@@ -36,23 +34,12 @@ from rulerlib.samples import Sample, read
 STORES = ["rag", "memory/hei_nw", "memory/sgc_rss", "memory/smpd"]
 
 
-def test_a_setting_goes_to_those_that_have_it():
-    works = matrix("r", preset_names=["rag", "memory/hei_nw", "core"], changes={"gate": False})
-    assert [job.preset.changes for job in works] == [{}, {"gate": False}, {}]
-    works = matrix("r", preset_names=["core"], suites=["spatial", "semantic"],
-                   knobs={"hop_depth": 3})  # fmt: skip
-    assert [job.recipe.changes for job in works] == [{}, {"hop_depth": 3}]
-
-
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
         (["--suites", "episodes"], r"suite is 'episodes'.*did you mean 'episodic'"),
-        (["--presets", "hei_nw"], r"preset is 'hei_nw'.*did you mean 'memory/hei_nw'"),
-        (["--sizes", "0"], r"size is 0, but must be a whole number"),
         (["--sizes", "2,2"], r"sizes is \[2, 2\], but must be a list without repetition"),
         (["--length", "30", "--suites", "episodic"], r"length is 30, but must be at least \d+"),
-        (["--knob", "fact=5"], r"knob is 'fact'.*did you mean 'facts'"),
         (["--set", "gatte=false"], r"setting is 'gatte'.*did you mean 'gate'"),
         (
             ["--engine", "reference", "--engine-option", "tokenizer=words"],
@@ -206,25 +193,6 @@ def test_a_system_is_given_texts_and_questions_and_nothing_else(
     assert given == expected
 
 
-def test_sessions_are_taught_one_after_the_other_and_flushed(student, tmp_path, monkeypatch):
-    (job,) = matrix(tmp_path, preset_names=["memory/hei_nw"], suites=["episodic_cross"])
-    order, opened = [], []
-    teach, begin = EpisodicIndex.teach, EpisodicIndex.__init__
-
-    def watched(self, episode, texts):
-        order.append((len(opened), {text.session for text in texts}))
-        return teach(self, episode, texts)
-
-    monkeypatch.setattr(EpisodicIndex, "teach", watched)
-    monkeypatch.setattr(
-        EpisodicIndex, "__init__", lambda *values: opened.append(1) or begin(*values)
-    )
-    taught([job], ask=False)
-    assert order == [(1, {0}), (1, {0}), (2, {1}), (2, {1}), (3, {2}), (3, {2})]
-    told = json.loads(job.file(work.TEACHING).read_text("utf-8"))
-    assert (told["sessions"], told["facts"], told["episodes"]) == (3, 40, 2)
-
-
 @pytest.mark.parametrize(
     ("suite", "sentence"),
     [
@@ -285,7 +253,6 @@ def test_a_finished_run_is_not_done_again(student, tmp_path, monkeypatch):
     ("damage", "sentence"),
     [
         (lambda path: path.write_bytes(b"no store"), "not a store, or damaged"),
-        (lambda path: altered(path, "DELETE FROM facts"), "the store holds nothing"),
         (lambda path: shutil.rmtree(path.parent), "not ready to be asked; teach first"),
     ],
 )  # fmt: skip
@@ -301,12 +268,6 @@ def test_a_store_that_is_not_the_one(student, tmp_path, damage, sentence):
     assert told.count("\n") == 0
     assert not works[0].file(METRICS).exists()
     assert works[1].file(METRICS).exists(), "the others go on"
-
-
-def altered(path, statement):
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        database.execute(statement)
-        database.commit()
 
 
 def test_a_memory_that_was_never_asked(student, tmp_path, monkeypatch):
@@ -433,10 +394,3 @@ def test_what_a_way_is_worth(code):
             assert (*measuring.way(text, item.episode, probe, pack).values(),) == wanted, text
         kinds.add(probe.kind)
     assert {"length", "route"} <= kinds
-
-
-def test_refusals_of_both_languages():
-    for code, words in (("en", ["Unknown", "I don't know."]), ("da", ["ukendt", "Det vides ikke"])):
-        pack = languages.load(code)
-        assert all(measuring.refused(word, pack) for word in ["", " \n", *words])
-        assert not measuring.refused("Ely", pack)

@@ -15,7 +15,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -210,19 +209,6 @@ def test_a_mistake_is_one_sentence_of_ours(tmp_path):
     assert re.fullmatch(sentence, " ".join((done.stdout + done.stderr).split()))
 
 
-def test_every_family_is_a_task_with_its_knobs_as_parameters():
-    from inspect_ai._util.registry import registry_info
-
-    from rulerlib.export._inspect_registry import TASKS
-
-    assert {*TASKS} == {*tasks.FAMILIES, "ruler"}
-    for name, function in TASKS.items():
-        about = registry_info(function)
-        assert about.name.rpartition("/")[2] == name
-        knobs = tasks.TASKS[tasks.names("all", name)[0]].settings() if name != "ruler" else {}
-        assert {"task", "length", "tokenizer", *knobs} <= {*about.metadata["params"]}
-
-
 def test_drop_is_asked_in_the_words_of_inspect():
     file = shared("drop_sample.json")
     rows = json.loads(file.read_text())
@@ -250,38 +236,6 @@ def test_drop_is_asked_in_the_words_of_inspect():
         assert about["cluster"] == hashlib.md5(passage.encode()).hexdigest()
         assert about["golds"]
         assert len(record["target"]) == len(about["golds"])
-
-
-def test_the_rows_of_a_family_are_those_that_its_knobs_allow_for():
-    def asked(**knobs):
-        return pose(
-            "drop", "openai", tokenizer="words", length=6000, num_samples=1, fewshot=0, **knobs
-        ).tasks
-
-    assert asked() == ["drop_1", "drop_2", "drop_3"]
-    assert asked(depth=50) == ["drop_2"]
-    with pytest.raises(ParameterError, match=r"^depth is 50, but must be None unless"):
-        asked(depth=50, task="drop_1")
-    with pytest.raises(ParameterError, match=r"^operation is 'guess', but must be one of "):
-        asked(operation="guess")
-
-
-@pytest.mark.parametrize(
-    ("family", "parameters", "sentence"),
-    [
-        ("qa", {}, "tokenizer is None, but must be given"),
-        ("qa", {"tokenizer": "words", "length": "4k"}, "length is '4k', but must be a whole"),
-        (None, {"tokenizer": "words", "task": "drop_1"}, "task is 'drop_1', but must be one of"),
-        ("qa", {"tokenizer": "words", "thinking_tokens": 99}, "thinking_tokens is 99, but must"),
-        ("qa", {"tokenizer": "words", "answer_prefix": "end"}, "answer_prefix is 'end', but must"),
-        ("qa", {"data": "nowhere"}, "data is 'nowhere', but must be "),
-    ],
-)  # fmt: skip
-def test_bad_input_gets_one_sentence_before_anything_is_asked(family, parameters, sentence):
-    with pytest.raises(ParameterError) as caught:
-        pose(family, "openai", **parameters)
-    assert str(caught.value).startswith(sentence)
-    assert "\n" not in str(caught.value)
 
 
 # The last one does not repeat the user's text, which is an error anywhere.
@@ -314,17 +268,6 @@ def test_a_local_model_reads_what_was_counted(name, monkeypatch):
         assert roles[-2 if prefix else -1] == "user"
         # What begins the answer begins the assistant's turn.
         assert roles == (["user", "assistant"] if place == "assistant" else ["user"])
-
-
-@pytest.mark.parametrize(("temperature", "draws"), [(None, False), (0.0, False), (0.7, True)])
-def test_a_local_model_is_greedy_unless_a_temperature_is_asked_for(temperature, draws):
-    from rulerlib.export._inspect_registry import _fit
-
-    api = SimpleNamespace(do_sample=True, chat_template=None, tokenizer_call_args={})
-    _fit(SimpleNamespace(api=api, config=SimpleNamespace(temperature=temperature)), "T", True)
-    assert (api.do_sample, api.chat_template) == (draws, "T")
-    # A chat template has written the special tokens already.
-    assert api.tokenizer_call_args == {"add_special_tokens": False}
 
 
 @given(st.text(max_size=60), st.sampled_from(["drop_1", "qa_1", "vt", "niah_single_1"]))

@@ -103,16 +103,6 @@ def test_half_of_an_emoji_is_written_as_what_utf_8_can_say(dataset, output):
         assert (record.pred, record.others["thinking"]) == (kept, kept)
 
 
-def test_more_samples_extend_the_file(tmp_path, output, whole):
-    folder = tmp_path / "growing"
-    for count in (3, 10, COUNT):
-        dataset = write_dataset(folder, some_samples(count))
-        begun = output.read_bytes() if output.exists() else b""
-        predict(dataset, Parrot(), output)
-        assert output.read_bytes().startswith(begun)
-    assert output.read_bytes() == whole
-
-
 def test_num_samples_takes_the_first(dataset, output, whole):
     model = Parrot()
     predict(dataset, model, output, num_samples=5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from helpers_store import FIVE, write_records
@@ -180,14 +179,6 @@ def test_a_damaged_object_is_named(tmp_path, damage):
     (tmp_path / "x.json").write_bytes(damage)
     with pytest.raises(DataError, match=r"x\.json: damaged \(.*\)\.$"):
         samples.read_object(tmp_path / "x.json")
-
-
-def test_golds_stand_only_where_there_are_any():
-    bare = Sample(index=0, input="x", outputs=["a, b"])
-    assert "golds" not in bare.to_dict()
-    assert replace(bare, golds=[["a", "b"]]).to_dict()["golds"] == [["a", "b"]]
-    assert Prediction(0).golds == []
-    assert Prediction(0, others={"golds": [["a", "b"]]}).golds == [["a", "b"]]
 
 
 @pytest.mark.parametrize(

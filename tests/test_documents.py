@@ -29,7 +29,6 @@ from tools.documents.encyclopedia import genitive
 
 ROOT = Path(__file__).parent.parent
 CODES = languages.available("names")
-FILES = ("squad", "hotpotqa", "drop", "drop_train")
 
 each_code = pytest.mark.parametrize("code", CODES)
 

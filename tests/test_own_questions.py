@@ -38,19 +38,6 @@ def hotpot(count: int) -> list[dict]:
     ]  # fmt: skip
 
 
-def columns(rows: list[dict]) -> list[dict]:
-    """The same in the schema of the copy on the Hugging Face hub."""
-    return [
-        row | {
-            "context": dict(zip(("title", "sentences"), zip(*row["context"], strict=True),
-                                strict=True)),
-            "supporting_facts": dict(zip(("title", "sent_id"),
-                                         zip(*row["supporting_facts"], strict=True), strict=True)),
-        }
-        for row in rows
-    ]  # fmt: skip
-
-
 NO_DATE = {"day": "", "month": "", "year": ""}
 
 
@@ -65,15 +52,6 @@ def drop(count: int, first: int = 0) -> dict:
                     "answer": {"number": "", "date": NO_DATE, "spans": ["Anna", "Bert"]}}]}
         for town, year in TOWNS[first:count]
     }  # fmt: skip
-
-
-def rows(released: dict) -> list[dict]:
-    """The same as rows of the hub."""
-    return [
-        {"section_id": town, "passage": each["passage"], **asked,
-         "validated_answers": {"number": [], "date": [], "spans": []}}
-        for town, each in released.items() for asked in each["qa_pairs"]
-    ]  # fmt: skip
 
 
 def written(folder, content, name: str = "questions.json") -> str:
@@ -97,11 +75,10 @@ DROP = [f"task = {task}, reasoning = False, fewshot = 0" for task in ("drop_1", 
     ("name", "content", "tasks", "study"),
     [
         ("qa", squad(3), ("qa_1",), [*QA_1, *numbers(1, 2)]),
-        ("qa", columns(hotpot(3)), ("qa_2",), [*QA_2, *numbers(2, 4, task="qa_2")]),
-        ("qa", rows(drop(3)), ("qa_1",), [*QA_1, *numbers(1, 2)]),
-        ("drop", rows(drop(3)), ("drop_1", "drop_2"), DROP),
+        ("qa", hotpot(3), ("qa_2",), [*QA_2, *numbers(2, 4, task="qa_2")]),
+        ("drop", drop(3), ("drop_1", "drop_2"), DROP),
     ],
-    ids=["squad", "hotpotqa", "rows of drop", "drop"],
+    ids=["squad", "hotpotqa", "drop"],
 )
 def test_each_notebook_runs_with_each_format(name, content, tasks, study, tmp_path, monkeypatch):
     """All of its cells, with its own table of tasks and settings, and the reference reader."""
@@ -156,16 +133,6 @@ def test_a_small_file_is_asked_in_full(count, tmp_path):
     sample = run.dataset(max(run.cells, key=lambda cell: cell.length))[0]
     assert all(sample.input.count(f"{town} lies on a fjord") >= 1 for town, _ in TOWNS[:count])
     assert sample.length_w_model_temp > 4000
-
-
-def test_questions_of_both_kinds_keep_both_tasks(tmp_path):
-    both = hotpot(3) + [
-        {"context": part["context"], **part["qas"][0]} for part in squad(5)["data"][0]["paragraphs"]
-    ]
-    run = run_of("qa", written(tmp_path, both), tmp_path)
-    assert run.tasks == ("qa_1", "qa_2")
-    assert len(run.study) == 8
-    assert not any(note.startswith("Left out") for note in run.notes)
 
 
 def test_examples_follow_the_training_side(tmp_path):

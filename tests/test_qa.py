@@ -170,43 +170,6 @@ def test_questions_on_the_same_documents(task, language, words):
                 assert depth == pytest.approx(100 * before / around, abs=2)
 
 
-def test_questions_of_a_file_may_share_a_document(tmp_path, words):
-    """Each document answers four questions, as in SQuAD: it stands in the context once."""
-    rows = [
-        {
-            "context": f"Town {number}x has "
-            + ", ".join(f"a {thing} {number}y{at}" for at, thing in enumerate(THINGS))
-            + ".",
-            "question": f"Which {thing} has town {number}x?",
-            "answers": [f"{number}y{at}"],
-        }
-        for number in range(60)
-        for at, thing in enumerate(THINGS)
-    ]  # fmt: skip
-    path = tmp_path / "rows.json"
-    path.write_text(json.dumps(rows), encoding="utf-8")
-    data = Dataset("qa_1", 900, "en", words, num_samples=40, knobs={"source": str(path)},
-                   queries_per_context=20)  # fmt: skip
-    shared_one = 0
-    for group in contexts(data):
-        check_sharing(data, group, question_at, 40)
-        places = []
-        for sample in group:
-            reading = read(sample.input, "en")
-            target = reading.at(sample.input, words, sample.token_positions[0])
-            number = re.search(r"town (\d+)x", reading.question)[1]
-            assert target.text.startswith(f"Town {number}x ")
-            assert target.holds(sample.outputs[0])
-            at = words.spans([sample.input])[0][sample.token_position_answer]
-            assert at[0] <= sample.input.index(sample.outputs[0], target.start) < at[1]
-            places.append(target.start)
-        shared_one += len(places) - len(set(places))
-    assert shared_one, "some questions are about one document"
-
-
-THINGS = ("lake", "mill", "church", "bridge")
-
-
 @pytest.mark.parametrize("count", [2, 5, 12])
 @pytest.mark.parametrize("task", TASKS)
 def test_the_number_of_documents_can_be_chosen(task, count, words):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from rulerlib import frontier, languages, tasks
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, MissingWordingError, ParameterError
+from rulerlib.errors import MissingWordingError, ParameterError
 from rulerlib.models import reference
 from rulerlib.tasks import TASKS
 from rulerlib.texts import sentences
@@ -35,35 +34,6 @@ READ = ("niah_s", "niah_m", "vt", "cwe", "fwe", "graphwalks", "trace", "records"
 HERE = Path(languages.__file__).parent
 
 OUTSIDE = Path(__file__).parent / "outside" / "language"
-WORDING = (OUTSIDE / "language.toml").read_text("utf-8")
-
-
-@pytest.fixture
-def spanish(tmp_path) -> Path:
-    """A copy of the pack from outside."""
-    return Path(shutil.copytree(OUTSIDE, tmp_path / "es"))
-
-
-def shape(table: dict, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
-    """The keys of a pack; some tables are a language's own business."""
-    keys = set()
-    for key, value in table.items():
-        here = (*path, key)
-        inside = isinstance(value, dict) and path[:1] != ("types",)
-        keys |= {here} | (shape(value, here) if inside else set())
-    return keys
-
-
-# Number words differ from language to language.
-FILES = {path.stem for path in (HERE / "en").glob("*.toml")} - {"numbers", "prose"}
-
-
-@pytest.mark.parametrize("file", sorted(FILES))
-def test_packs_have_the_same_keys(file):
-    codes = FULL if file == "language" else languages.available(file)
-    tables = [tomllib.loads((HERE / code / f"{file}.toml").read_text("utf-8")) for code in codes]
-    shapes = [shape(table) for table in tables]
-    assert all(keys == shapes[0] for keys in shapes)
 
 
 @pytest.mark.parametrize("family", tasks.FRONTIER)
@@ -93,21 +63,6 @@ def test_no_name_can_stand_inside_another(code):
         for start in range(len(word) - shortest + 1):
             for end in range(start + shortest, len(word) + 1):
                 assert end - start == len(word) or word[start:end] not in every
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_templates_name_what_is_filled_in(code):
-    pack = languages.load(code)
-    label = set(pack.label("numbers", 1))
-    for form in ("one", "many"):
-        names = languages.placeholders(pack.text("niah", form, "template"))
-        assert {"context", "query"} <= names <= {"context", "query"} | label
-        names = languages.placeholders(pack.text("niah", form, "answer_prefix"))
-        assert {"query"} <= names <= {"query"} | label
-    names = languages.placeholders(pack.text("niah", "needle"))
-    assert {"key", "value"} < names <= {"key", "value"} | label
-    labels = [set(pack.label(kind, n)) for kind in languages.VALUE_TYPES for n in (1, 2)]
-    assert all(each == labels[0] for each in labels)
 
 
 def texts_of(value) -> list[str]:
@@ -226,13 +181,6 @@ def test_nothing_looks_like_a_needle(code):
         assert not re.search(r"[{}<>|\\_\x00-\x09]|https?:", essay), "plain prose"
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_no_word_of_the_packs_own_prose_is_foreign(code):
-    pack = languages.load(code)
-    prose = {*re.findall(r"\w+", " ".join([pack.noise, *pack.essays]).lower())}
-    assert not pack.foreign & {*prose, *pack.adjectives, *pack.nouns}
-
-
 @pytest.mark.parametrize(
     ("code", "hint"),
     [("dk", " (did you mean 'da'?)"), ("eng", " (did you mean 'en'?)"), ("xyz", ""), (None, "")],
@@ -242,19 +190,3 @@ def test_unknown_languages_are_refused(code, hint):
         languages.load(code)
     expected = f"language is {code!r}, but must be one of {', '.join(CODES)}{hint}."
     assert str(caught.value) == expected
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (("noise = ", "silence = "), "'noise' is missing"),
-        (("uuids.one", "uuids.two"), "[types.uuids] needs 'one' and 'many'"),
-        (('code = "es"', 'code = "es'), "cannot be read as a language pack"),
-    ],
-)
-def test_an_incomplete_pack_is_named(change, sentence, spanish):
-    (spanish / "language.toml").write_text(WORDING.replace(*change), encoding="utf-8")
-    with pytest.raises(DataError) as caught:
-        languages.read_pack(spanish)
-    assert str(caught.value).startswith(f"{spanish / 'language.toml'}: ")
-    assert sentence in str(caught.value)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from helpers_model import Parrot, tree
 from helpers_tasks import check_lengths, planned
 
-from rulerlib import analysis, languages
+from rulerlib import analysis
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.runs import Run
-from rulerlib.store.cell import Cell
 from rulerlib.tasks import TASKS
 
 PAIRS = [("da", "en"), ("en", "da"), ("sv", "de"), ("nl", "nb"), ("is", "fo"), ("de", "nn")]
@@ -80,22 +77,6 @@ def test_an_unknown_language_names_the_nearest(words):
         Run(tasks="niah_single_1", question_language="dk")
     with pytest.raises(ParameterError, match=r"question_language is 'en'.*'data'"):
         Run(tasks="niah_single_1", data="somewhere", question_language="en")
-
-
-def test_what_is_said_of_it(words):
-    plain = Dataset("niah_single_1", 600, "da", words)
-    same = Dataset("niah_single_1", 600, "da", words, question_language="da")
-    other = Dataset("niah_single_1", 600, "da", words, question_language="en")
-    assert same.metadata == plain.metadata
-    assert same[3].to_line() == plain[3].to_line()
-    more = {name: value for name, value in other.metadata.items() if name not in plain.metadata}
-    english = languages.load("en").fingerprint
-    assert more == {"question_language": "en", "question_pack": english}
-    cell = Cell("m", "vt", "da", 1024)
-    assert "question_language" not in json.dumps(cell.settings())
-    named = Cell("m", "vt", "da", 1024, question_language="en")
-    assert named.answers("r").as_posix() == "r/m+question_language=en/da/1024/pred/vt.jsonl"
-    assert cell.hash == "d1f317ae" != named.hash
 
 
 def test_a_run_in_two_languages_stands_apart_and_is_paired(tmp_path):

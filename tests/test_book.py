@@ -49,18 +49,6 @@ def toc():
     return listed(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8")))
 
 
-def test_every_page_is_listed_once_and_is_there(toc):
-    assert len(toc) == len(set(toc))
-    pages = [
-        path
-        for folder in ("book", "notebooks")
-        for kind in ("*.md", "*.rst", "*.ipynb")
-        for path in (ROOT / folder).rglob(kind)
-        if not {"_static", "data", "results", ".ipynb_checkpoints"} & set(path.parts)
-    ]
-    assert {str(path.relative_to(ROOT).with_suffix("")) for path in pages} == set(toc)
-
-
 def test_the_reference_has_every_module_once():
     modules = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")

@@ -20,7 +20,7 @@ from helpers_memory import matrix, metrics, rows, taught
 
 from conftest import ROOT
 from rulerlib import packages
-from rulerlib.errors import ParameterError, RunMismatchError
+from rulerlib.errors import RunMismatchError
 from rulerlib.memory import presets, teaching, work
 
 EXAMPLE = ROOT / "tests" / "outside" / "memory.py"
@@ -155,26 +155,6 @@ def test_a_memory_that_is_dead_or_cheats_is_stopped_before_a_model_is_asked(
 
 
 TEACH, RECALL = "def teach(self, texts): pass", "def recall(self, question, k): return []"
-
-WRONG = [
-    ("", "mine has no Memory"),
-    (f"class Memory:\n    {TEACH}", "it has no recall"),
-    (
-        f"class Memory:\n    {TEACH}\n    {RECALL}\n    def __init__(self, folder, siz=1): pass",
-        "Memory: got an unexpected keyword argument 'size'",
-    ),
-]
-
-
-@pytest.mark.parametrize(("source", "said"), WRONG, ids=[said[:30] for _, said in WRONG])
-def test_what_is_missing_or_wrong_is_one_sentence(tmp_path, module, source, said):
-    settings = "{size: 3}" if "siz=" in source else "{k: 5}"
-    with pytest.raises(ParameterError) as error:
-        presets.load(preset(tmp_path, module(source), settings))
-    sentence = str(error.value)
-    assert sentence.startswith("system is 'mine:Memory', but must be a class with teach(texts) and")
-    assert said.replace("\\", "") in sentence
-    assert "\n" not in sentence
 
 
 FAILS = [

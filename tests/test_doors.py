@@ -76,15 +76,6 @@ def test_an_engine_of_the_wrong_form_is_one_sentence(module, case):
     assert "\n" not in str(error.value)
 
 
-def test_an_engine_is_checked_with_its_run_and_its_options(tmp_path):
-    with pytest.raises(ParameterError, match="engine is 'nowhere_at_all:Engine'"):
-        Run("niah_single_1", "last", "nowhere_at_all:Engine")
-    with pytest.raises(ParameterError, match=r"engine option is 'digit'.*did you mean 'digits'"):
-        models.load("last", ENGINE, digit=3)
-    with pytest.raises(ParameterError, match=r"tokenizer is None.*'last' is not a folder"):
-        models.load("last", ENGINE)
-
-
 @pytest.fixture(autouse=True)
 def unknown(monkeypatch):
     """No test knows the languages of another one."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import subprocess
-from dataclasses import replace
 
 import pytest
 from helpers_explore import SCRIPT, arguments_of, write_run, write_runs
@@ -168,25 +166,6 @@ def test_the_command_writes_the_folder_anew(tmp_path, capsys):
     assert {"answers/0/0.json", "answers/0/1.json", "answers/0/cell.json"} <= names
     assert not any((tmp_path / "new" / "prompts").iterdir())
     assert len(read(tmp_path / "new", "answers/0/1.json")) == 5
-
-
-def test_stored_answers_are_shown_beside_runs(runs, tmp_path):
-    """A run that is moved to the stored answers, without its prompts, gives the same numbers."""
-    copy = tmp_path / "runs"
-    shutil.copytree(runs, copy)
-    both = list(analysis.read_predictions(copy))
-    stored = [
-        (about, replace(prediction, input="", others={"language": about["language"]}))
-        for about, prediction in both
-        if about["model"] == "good"
-    ]
-    shutil.rmtree(copy / "good")
-    assert site.write(copy, tmp_path / "out", home="../x.html", stored=stored) == (10, 70)
-    shown = read(tmp_path / "out", "cells.json")
-    assert shown["home"] == "../x.html"
-    site.write(runs, tmp_path / "whole")
-    assert rows_of(shown) == rows_of(read(tmp_path / "whole", "cells.json"))
-    assert read(tmp_path / "out", "answers/0/0.json")[0]["pieces"] == []
 
 
 def test_the_leaderboard_has_measured_models_and_the_published_table(tmp_path):

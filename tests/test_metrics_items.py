@@ -65,15 +65,6 @@ def test_one_item_too_many_costs_precision_and_one_too_few_recall(items, form):
     )
 
 
-@given(st.lists(NUMBERS, min_size=1, max_size=4, unique=True), st.integers(0, 99_999))
-def test_a_number_that_runs_on_is_another_number(numbers, more):
-    answer = ", ".join(f"{number}{more}" for number in numbers)
-    # RULER's rule finds each of them.
-    assert recall(answer, numbers) == 1
-    assert item_recall(answer, numbers) == 0
-    assert item_precision(answer, numbers) == 0
-
-
 @given(st.lists(NUMBERS, max_size=5, unique=True), st.text("0123456789 ,.og\n", max_size=60))
 def test_numbers_as_another_reader_counts_them(numbers, answer):
     """All runs of at least seven digits, and the references where no digit or letter goes on."""
@@ -94,9 +85,7 @@ def test_an_item_ends_where_no_letter_digit_or_hyphen_goes_on():
     assert item_recall("(lamp).", ["lamp"]) == 1
 
 
-COUNTS = [": 12", " : 12", " (12)", " (12 times)", " - 12 times", " – 12 times", " -> 12"]
-COUNTS += [" — appears 12 times", ": appears 12 times", " x12", " x 12", " ×12", " 12", " 12 times"]
-COUNTS += [" = 12", "=12", " [12]", ", 12 times", " (noun)"]
+COUNTS = [": 12", " (12)", " (12 times)", " - 12 times", " -> 12", " x12", " = 12", " [12]"]
 
 
 def formats(items: list[str]) -> dict[str, str]:
@@ -123,9 +112,7 @@ def formats(items: list[str]) -> dict[str, str]:
     texts["a sentence at length"] = (
         f"Based on the list above, the 3 words are {', '.join(most)}, and {last}. They are common."
     )
-    texts["items first"] = f"{', '.join(most)} and {last} are the most common words."
     texts["a label"] = f"**Answer:** {', '.join(items)}"
-    texts["a heading"] = "## The words\n\n" + texts["- {}"] + "\n\nThese words are common."
     for indent in (None, 2):
         texts[f"JSON {indent}"] = json.dumps(items, indent=indent, ensure_ascii=False)
         texts[f"JSON under a key {indent}"] = json.dumps({"words": items}, indent=indent)
@@ -134,7 +121,6 @@ def formats(items: list[str]) -> dict[str, str]:
     texts["Python"] = repr(items)
     rows = "\n".join(f"| {at} | **{item}** | 12 |" for at, item in enumerate(items, 1))
     texts["a table"] = f"| Rank | Word | Count |\n|---|:---:|---:|\n{rows}"
-    texts["a table without a head"] = rows
     return texts
 
 

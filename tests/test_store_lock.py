@@ -1,12 +1,11 @@
-"""The lock: one writer at a time, who says who it is, on any system and however it ends."""
+"""The lock: one writer at a time, until its process ends."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -14,12 +13,11 @@ from rulerlib import files
 from rulerlib.errors import BusyError
 
 HOLDER = """
-import fcntl, os, sys
-descriptor = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
-fcntl.lockf(descriptor, fcntl.LOCK_EX)
-os.write(descriptor, sys.argv[2].encode())
-print("held", flush=True)
-sys.stdin.read()
+import sys
+from rulerlib import files
+with files.lock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
 """
 
 
@@ -29,50 +27,42 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def beside(path):
-    return path.parent / ".niah.jsonl.lock"
-
-
-@contextlib.contextmanager
-def held_elsewhere(beside, said):
-    """Another process, without rulerlib, that holds the lock and says something about itself."""
-    beside.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-S", "-c", HOLDER, str(beside), said]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+def holder(path):
+    """Another process that holds the lock."""
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout.readline() == "held\n"
         yield process
-        process.stdin.close()
+        process.kill()
 
 
-def test_the_same_process_is_told_and_the_first_holder_goes_on(path, beside):
-    with pytest.raises(ZeroDivisionError), files.alone(path):
+def test_a_lock_ends_with_its_block(path):
+    with pytest.raises(ZeroDivisionError), files.lock(path):
         raise ZeroDivisionError
-    with files.alone(path):
-        with (
-            pytest.raises(BusyError, match=r"niah\.jsonl is being written by this very process"),
-            files.alone(path.parent / ".." / "new" / "niah.jsonl"),
-        ):
+    busy = pytest.raises(BusyError, match=f"niah.jsonl is being written by process {os.getpid()}:")
+    same, other = path.parent / ".." / "new" / "niah.jsonl", path.parent / "other.jsonl"
+    with files.lock(path), files.lock(other), busy, files.lock(same):
+        pass
+    assert list(path.parent.iterdir()) == []
+
+
+def test_another_process_is_named_and_a_killed_one_holds_nothing(path, holder):
+    for _ in range(2):
+        with pytest.raises(BusyError) as error, files.lock(path):
             pass
-        assert beside.exists()
-        with files.alone(path.parent / "other.jsonl"):
-            pass
-    with files.alone(path):
+        assert str(error.value) == (
+            f"{path} is being written by process {holder.pid}: wait until it is done, or choose"
+            " another output folder."
+        )
+    holder.kill()
+    holder.wait()
+    assert (path.parent / ".niah.jsonl.lock").exists(), "it had no time to remove its file"
+    with files.lock(path):
         pass
 
 
-def test_another_process_is_named(path, beside):
-    said = '{"process": 17, "host": "vega", "since": "noon"}'
-    with held_elsewhere(beside, said):
-        for _ in range(2):
-            with pytest.raises(BusyError) as error, files.alone(path):
-                pass
-            assert str(error.value) == (
-                f"{path} is being written by process 17 on vega since noon: wait until it is done,"
-                " or choose another output folder."
-            )
-        assert beside.read_text() == said
-    # It has ended, and left its file.
-    with files.alone(path):
-        assert json.loads(beside.read_bytes())["process"] == os.getpid()
+def test_a_process_can_wait_for_another_one(path, holder):
+    threading.Timer(0.2, holder.kill).start()
+    with files.lock(path, wait=True):
+        assert holder.wait(10)

@@ -125,7 +125,7 @@ def test_the_second_writer_is_told(tmp_path):
     while not list(folder.glob(".validation.jsonl.*.unfinished")):
         assert time.monotonic() < until
         time.sleep(0.01)
-    with pytest.raises(BusyError, match=f"process {first.pid} on"):
+    with pytest.raises(BusyError, match=f"process {first.pid}:"):
         questions.write(Given(some_samples(20)), folder, 5)
     first.kill()
     first.join()

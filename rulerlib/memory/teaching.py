@@ -27,7 +27,6 @@ from typing import Any
 
 from rulerlib import files, models, samples
 from rulerlib.errors import DataError, RulerError
-from rulerlib.files import alone
 from rulerlib.memory import work
 from rulerlib.memory.episodes import Episode
 from rulerlib.memory.system import System, Text
@@ -211,8 +210,8 @@ def surprises_of(episode: Episode, reader: Model) -> list[float]:
 def stopped(job: Work, do: Callable[..., object], *arguments: Any) -> str | None:
     """Do something with a piece of work that nobody else works on; return what stopped it."""
     try:
-        with alone(job.file(work.METRICS)):
-            files.remove_leftovers(*(job.file(name) for name in work.FILES))
+        with files.lock(job.file(work.METRICS)):
+            files.remove_unfinished(*(job.file(name) for name in work.FILES))
             do(job, *arguments)
     except RulerError as error:
         return str(error)

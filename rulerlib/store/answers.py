@@ -28,7 +28,6 @@ from typing import Any
 
 from rulerlib import files
 from rulerlib.errors import DataError, shortened
-from rulerlib.files import alone
 from rulerlib.samples import Prediction, question, read_object, read_placed
 from rulerlib.store import questions
 
@@ -118,21 +117,19 @@ class Answers:
         RunMismatchError, DataError, ParameterError
             As when this was made; another process may have written in between.
         """
-        with alone(self.path) as killed:
-            if killed:
-                files.remove_leftovers(self.path, self._beside)
+        with files.lock(self.path):
+            files.remove_unfinished(self.path, self._beside)
             self._read()
             if not self.places:
                 self._recorded = {**self.settings, COUNT: 0}
-                # It lasts from the first answer on; before that there is nothing to explain.
-                _write(self._beside, self._recorded, lasting=False)
+                _write(self._beside, self._recorded)
             size = max((end for _, end in self.places.values()), default=0)
             if self.path.exists() and self.path.stat().st_size > size:
                 os.truncate(self.path, size)
             yield
 
     def append(self, record: Prediction) -> None:
-        """Add an answer at the end of the file; it outlives a power cut.
+        """Add an answer at the end of the file.
 
         Raises
         ------
@@ -140,16 +137,9 @@ class Answers:
             If the disk is full.
         """
         line = replace(record, others={**record.others, "settings": _key(self._recorded)}).to_line()
-        with files.saving(self.path):
-            with self.path.open("ab") as file:
-                start = file.tell()
-                file.write(line)
-                file.flush()
-                os.fsync(file.fileno())
-            if not self.places:
-                with self._beside.open("rb+") as settings:
-                    os.fsync(settings.fileno())
-                files.sync_folder(self.path.parent)
+        with files.saving(self.path), self.path.open("ab") as file:
+            start = file.tell()
+            file.write(line)
         self.places[self._number(record.index, record.repeat)] = (start, start + len(line))
 
     def put_in_order(self) -> None:
@@ -200,8 +190,8 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     return settings
 
 
-def _write(beside: Path, settings: Mapping[str, Any], lasting: bool = True) -> None:
-    files.write_object(beside, {**settings, SEAL: _hash(settings)}, lasting)
+def _write(beside: Path, settings: Mapping[str, Any]) -> None:
+    files.write_object(beside, {**settings, SEAL: _hash(settings)})
 
 
 def _hash(settings: Mapping[str, Any], without: Sequence[str] = ()) -> str:
@@ -222,7 +212,6 @@ def _checked(path: Path, unfinished: bool) -> Iterator[tuple[Prediction, tuple[i
     beside, key = settings_path(path), ""
     seen: set[tuple[int, int, int]] = set()
     for number, (record, place) in enumerate(read_placed(path, Prediction, unfinished), 1):
-        # Not before: a power cut may take settings that have no answers to explain yet.
         key = key or _key(read_settings(path))
         stated, reason = record.others.get("settings"), None
         # NVIDIA's scripts put something else into `index`, which may be the same for two samples.

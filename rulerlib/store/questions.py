@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 from rulerlib import files
 from rulerlib.errors import HALF, DataError, ParameterError, RunMismatchError, require, shortened
-from rulerlib.files import alone
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample, add, read, read_numbered, read_object
 from rulerlib.store.cell import Cell
@@ -27,10 +26,6 @@ METADATA = "metadata.json"
 GROWING = ("num_samples", "sha256")
 """What the metadata say of the file as it stands, which may grow: how many samples it has at least,
 and a hash of their lines."""
-
-SMALL = 2**20
-"""Bytes of questions that are made anew in less time than it takes to make them outlive a power
-cut: which is not seen to, and what a power cut took of them is as if it were not there."""
 
 UNSAID: dict[str, Any] = {
     "queries_per_context": 1, "question_language": None, **PromptFormat().settings()
@@ -94,23 +89,21 @@ def write(dataset: SampleSet, folder: str | Path, num_samples: int | None = None
         return path
     samples = islice(dataset, count)
     first = [*islice(samples, 1)]
-    bytes_needed = size(first, count)
-    files.check_room(path.parent, bytes_needed, count)
-    lasting = bytes_needed > SMALL
-    with alone(path):
-        files.remove_leftovers(path, about)
+    files.check_room(path.parent, size(first, count), count)
+    with files.lock(path):
+        files.remove_unfinished(path, about)
         # Another process may have been writing them until just now.
         if not _stand(path, dataset.metadata, count):
             begun = path.exists()
-            with files.replacing(path, lasting) as file:
+            with files.replacing(path) as file:
                 digest = add(file, chain(first, samples))
                 stated = {**dataset.metadata, "num_samples": count, "sha256": digest}
                 if not begun:
                     # Before there are samples, so that they never stand there unexplained.
-                    files.write_object(about, stated, lasting)
+                    files.write_object(about, stated)
             if begun:
                 # Not before there are more of them: fewer than it says would be damage.
-                files.write_object(about, stated, lasting)
+                files.write_object(about, stated)
     return path
 
 
@@ -122,7 +115,7 @@ def size(samples: Iterable[Sample], count: int) -> int:
 def _stand(path: Path, wanted: Mapping[str, Any], count: int) -> bool:
     """Return whether ``count`` questions stand there already, made as wanted."""
     about = path.parent / METADATA
-    if not path.exists() or files.is_lost(path) or files.is_lost(about):
+    if not path.exists():
         return False
     if not about.exists():
         raise RunMismatchError(

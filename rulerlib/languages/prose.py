@@ -22,7 +22,6 @@ import hashlib
 import itertools
 import random
 import re
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,7 @@ class Narrator:
         self._path, self._table = path, read_toml(path, "scenes of a language pack")
         self.digest = hashlib.sha256(files.read_text(path).encode()).hexdigest()[:16]
         self._written, self._sizes = list[str](), [0]
-        self._more, self._lock = self._paragraphs(), threading.Lock()
+        self._more = self._paragraphs()
 
     def first(self, size: int) -> list[str]:
         """Return the first sentences of together ``size`` characters, or all that there are.
@@ -64,16 +63,14 @@ class Narrator:
         DataError
             If the scenes name something that no group has, or are no scenes.
         """
-        # Another thread may make another length.
-        with self._lock:
-            try:
-                while self._sizes[-1] < size and (paragraph := next(self._more, None)) is not None:
-                    self._written += paragraph
-                    sums = itertools.accumulate(map(len, paragraph), initial=self._sizes.pop())
-                    self._sizes += sums
-            except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-                raise DataError(f"{self._path}: no scenes of a language ({error!r}).") from error
-            return self._written[: bisect.bisect_left(self._sizes, size)]
+        try:
+            while self._sizes[-1] < size and (paragraph := next(self._more, None)) is not None:
+                self._written += paragraph
+                sums = itertools.accumulate(map(len, paragraph), initial=self._sizes.pop())
+                self._sizes += sums
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{self._path}: no scenes of a language ({error!r}).") from error
+        return self._written[: bisect.bisect_left(self._sizes, size)]
 
     def _paragraphs(self) -> Iterator[list[str]]:
         table, seen, given_up = self._table, set[str](), 0

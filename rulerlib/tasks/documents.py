@@ -78,7 +78,6 @@ class CountedDocuments:
         """
         if len(self._labels) < count:
             labels = [f"{ANCHOR}\n\n{self.label(at + 1)}" for at in range(2 * count)]
-            # Put there at once: another thread may count the same documents.
             self._labels = [cost - self._anchor for cost in self._tokenizer.counts(labels)]
         return self._labels
 

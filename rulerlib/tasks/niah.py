@@ -23,7 +23,6 @@ import functools
 import itertools
 import json
 import random
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -369,24 +368,21 @@ class Distractors:
         self._rng, self._kinds, self._language = random.Random(seed), kinds, language
         self._sentence, self._names = sentence, set[str]()
         self._units: dict[str, tuple[str, int, int]] = {}
-        self._lock = threading.Lock()
 
     def first(self, count: int) -> dict[str, tuple[str, int, int]]:
         """Return the first ``count``, or all there are, by text: key, and the value's place."""
         misses = 0
-        # Another thread may make another length of the same task.
-        with self._lock:
-            while len(self._units) < count and misses < TRIES:
-                key, value = (value_of(kind, self._language, self._rng) for kind in self._kinds)
-                if key == value or key in self._names or value in self._names:
-                    misses += 1
-                    continue
-                misses = 0
-                self._names.update((key, value))
-                text = self._sentence.replace("{key}", key).replace("{value}", value)
-                start = text.rindex(value)
-                self._units[text] = key, start, start + len(value)
-            return dict(itertools.islice(self._units.items(), count))
+        while len(self._units) < count and misses < TRIES:
+            key, value = (value_of(kind, self._language, self._rng) for kind in self._kinds)
+            if key == value or key in self._names or value in self._names:
+                misses += 1
+                continue
+            misses = 0
+            self._names.update((key, value))
+            text = self._sentence.replace("{key}", key).replace("{value}", value)
+            start = text.rindex(value)
+            self._units[text] = key, start, start + len(value)
+        return dict(itertools.islice(self._units.items(), count))
 
 
 # The next length has the same ones, and more.

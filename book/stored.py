@@ -248,5 +248,6 @@ def _write(part: AnsweredCell, runs: str | Path, engine: models.Model) -> Path:
 
 
 if __name__ == "__main__":
-    for written in unpack(*sys.argv[1:]):
+    stored_folder, runs_folder = sys.argv[1:]
+    for written in unpack(stored_folder, runs_folder):
         print(written)

@@ -136,7 +136,7 @@ def test_the_executed_notebook_shows_everything(workplace):
     assert "<mark" in markup, "the needle of the example"
     assert "95 % interval" in markup
     assert "wanted:" in markup, "a random model is wrong"
-    bars = [each["text/plain"] for each in data if "100% |" in each.get("text/plain", "")]
+    bars = [each["text/plain"] for each in data if "100%|" in each.get("text/plain", "")]
     assert bars, "the bar stays readable in the page"
     widgets = [each for each in data if "application/vnd.jupyter.widget-view+json" in each]
     assert not widgets, "a widget is blank in a static page"

@@ -6,7 +6,6 @@ the files in ``params``; the names that are accepted are those that a notebook's
 
 from __future__ import annotations
 
-import inspect
 import re
 import shlex
 from functools import cache
@@ -15,8 +14,6 @@ import pytest
 from helpers_commands import accepted, checked, defaults
 
 from conftest import ROOT
-from rulerlib import models, tasks
-from rulerlib.models import openai, transformers, vllm
 from rulerlib.runs import Run
 
 nbformat = pytest.importorskip("nbformat")
@@ -103,60 +100,3 @@ def test_a_file_says_who_takes_it(file, unopened):
     # The notebook lists them: papermill would warn of others.
     assert set(values) <= set(defaults(notebook))
     checked(notebook, {**defaults(notebook), **values})
-
-
-@pytest.mark.parametrize(
-    "file",
-    [file for file in FILES if not file.name.startswith("results")],
-    ids=lambda file: file.stem,
-)
-def test_a_file_asks_for_what_can_be_asked(file):
-    """Its engine has the options, no key is among them, and its tasks can share contexts."""
-    values = yaml.safe_load(file.read_text("utf-8"))
-    engine, given = values.get("engine", "transformers"), values.get("engine_options", {}).keys()
-    assert engine in models.ENGINES
-    module = {"transformers": transformers, "vllm": vllm, "openai": openai}[engine]
-    known = inspect.signature(module.Engine).parameters.keys()
-    assert given <= known | (vllm.SPEED if engine == "vllm" else set())
-    assert not {"api_key", "base_url"} & given
-    for task in tasks.names(values["tasks"]) if "tasks" in values else []:
-        tasks.resolve(task).check_queries(values.get("queries_per_context", 1))
-
-
-USELESS = {
-    "qa": {"texts", "question_language"},
-    "drop": {"texts", "question_language"},
-    "graphwalks": {"texts", "question_language"},
-    "mrcr": {"texts", "question_language"},
-    "records": {"texts", "question_language"},
-    "ladder": {"texts", "question_language"},
-    "trace": {"texts", "question_language"},
-    "associations": {"question_language"},
-    "common_words": {"queries_per_context"},
-    "frequent_words": {"queries_per_context", "texts", "question_language"},
-}
-"""Parameters that no setting of the family can use, by notebook."""
-
-# Where a notebook says that more parameters are told.
-SHARED = "(../book/notebooks.md#parameters)"
-
-
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_names_all_that_it_accepts_and_nothing_else(notebook):
-    """In its cell of parameters, in the words above that cell, or where these lead."""
-    above = next(text for text in sections(notebook) if text.startswith("## Parameters"))
-    if SHARED in above:
-        page = (ROOT / "book" / "notebooks.md").read_text("utf-8")
-        _, _, shared = page.partition("\n## Parameters\n")
-        above += shared[: shared.index("\n## ")]
-    named = set(re.findall(r"`([a-z_]+)`", above))
-    useless = USELESS.get(notebook.stem, set())
-    assert set(defaults(notebook)) <= names(notebook)
-    assert names(notebook) - set(defaults(notebook)) - named - useless == set()
-    assert named <= names(notebook)
-
-
-def sections(notebook):
-    """The cells of words of a notebook."""
-    cells = nbformat.read(notebook, as_version=4).cells
-    return [cell.source for cell in cells if cell.cell_type == "markdown"]

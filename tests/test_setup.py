@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import tomllib
 
 import pytest
 from helpers_model import ROOT
@@ -40,15 +39,3 @@ def test_links_of_the_readme_lead_somewhere_without_a_checkout(description):
     assert targets(without) == [target for target in targets(README) if "://" in target]
     assert "](" not in re.sub(r"\]\(https://[^)]+\)", "", without)
     assert "Try it in your browser: `make book`" in without
-
-
-def test_what_a_registry_shows_of_the_project():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert {"readme", "urls", "version"} <= set(project["dynamic"])
-    assert "Typing :: Typed" in project["classifiers"]
-    assert (ROOT / "rulerlib" / "py.typed").read_bytes() == b""
-    assert "Danish" in project["keywords"]
-    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8")
-    tested = re.search(r"python: \[(.*)\]", workflow)[1].replace('"', "").split(", ")
-    named = [line.rpartition(" ")[2] for line in project["classifiers"] if ":: 3." in line]
-    assert named == tested

@@ -89,7 +89,9 @@ def outside(parameter: str, name: str, what: str) -> Any:
         raise ParameterError(parameter, name, allowed_values) from error
     there = hasattr(imported, attribute)
     require(there, parameter, name, f"{what}; {module} has no {attribute}")
-    _tell_children(module, getattr(imported, "__file__", None))
+    # Child processes find rulerlib's own plug-ins without help.
+    if module.partition(".")[0] != "rulerlib":
+        _tell_children(module, getattr(imported, "__file__", None))
     return getattr(imported, attribute)
 
 

@@ -7,10 +7,12 @@
 
 from __future__ import annotations
 
+import html
 import sys
 from pathlib import Path
 
 from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 PAGE = """\
 <!doctype html>
@@ -31,6 +33,25 @@ th, td {{ padding: .2rem .6rem .2rem 0; border-bottom: 1px solid #8886; text-ali
 """
 
 
+class Renderer(IPythonRenderer):
+    """Render Markdown; show formulas as LaTeX, because a page alone has no script to set them."""
+
+    def block_math(self, body: str) -> str:
+        """Return a formula, folded."""
+        source = html.escape(body.strip())
+        return f"<details><summary>Formula in LaTeX</summary><pre>{source}</pre></details>"
+
+    def inline_math(self, body: str) -> str:
+        """Return a short formula in italics."""
+        return f"<i>{html.escape(body)}</i>"
+
+
+def to_html(markdown: str) -> str:
+    """Return a Markdown cell as HTML."""
+    renderer = Renderer(escape=False, exclude_anchor_links=True)
+    return MarkdownWithMath(renderer=renderer).render(markdown)
+
+
 def write(path: Path) -> None:
     """Write the page of an executed notebook beside it. Code is left out."""
     exporter = HTMLExporter(
@@ -38,8 +59,8 @@ def write(path: Path) -> None:
         exclude_input=True,
         exclude_input_prompt=True,
         exclude_output_prompt=True,
-        exclude_anchor_links=True,
     )
+    exporter.register_filter("markdown2html", to_html)
     body, _ = exporter.from_filename(str(path))
     page = PAGE.format(name=path.stem, body=body)
     path.with_suffix(".html").write_text(page, "utf-8")

@@ -59,8 +59,8 @@ def write(path: Path) -> None:
         exclude_input=True,
         exclude_input_prompt=True,
         exclude_output_prompt=True,
+        filters={"markdown2html": to_html},
     )
-    exporter.register_filter("markdown2html", to_html)
     body, _ = exporter.from_filename(str(path))
     page = PAGE.format(name=path.stem, body=body)
     path.with_suffix(".html").write_text(page, "utf-8")

@@ -12,13 +12,13 @@ import json
 import math
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from rulerlib import escaping, files, labels, samples
+from rulerlib import escaping, files, labels
 from rulerlib.gate import AS_GOOD, UNDECIDED, WORSE, Gate
 from rulerlib.samples import Prediction
 from rulerlib.store import answers
@@ -159,13 +159,11 @@ def _keep_turned(comparison: Comparison, folder: Path) -> Iterator[Path]:
             about = {**about, "model": f"{side}: {name}"}
             path = folder / side / about["language"] / str(about["length"]) / "pred"
             path /= f"{labels.task(about)}.jsonl"
-            # The settings beside it are not those that it was written with.
-            others = {key: value for key, value in answer.others.items() if key != "settings"}
-            runs.setdefault(path, (about, []))[1].append(replace(answer, others=others))
+            runs.setdefault(path, (about, []))[1].append(answer)
     for path, (about, records) in runs.items():
         files.write_object(answers.settings_path(path), {"cell": about})
         with files.replacing(path) as file:
-            samples.add(file, records)
+            file.writelines(f"{record.to_json()}\n" for record in records)
     if runs:
         yield folder
 

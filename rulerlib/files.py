@@ -1,8 +1,4 @@
-"""Files: named by parameters, read, written whole or not at all, by one process at a time.
-
->>> named("texts", "essays\\0", "a file")
-Traceback (most recent call last):
-rulerlib.errors.ParameterError: texts is 'essays\\x00', but must be a file (embedded null byte).
+"""Files: paths that are parameters, reading, and writing whole files by one process at a time.
 
 >>> import pathlib, tempfile
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "number.txt"
@@ -21,57 +17,55 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import hashlib
 import json
 import os
-import secrets
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rulerlib.errors import BusyError, DataError, ParameterError, require
+import filelock
+
+from rulerlib.errors import BusyError, DataError, ParameterError
+
+HOME = "RULERLIB_HOME"
+"""The environment variable that names the folder of relative outputs."""
 
 HASHED_BYTES = 64_000_000
-"""Files of weights up to this size are hashed whole, larger ones by their size and `BLOCKS`."""
+"""Weights up to this size are hashed whole, larger files by their size and `BLOCKS`."""
 
 BLOCKS, BLOCK_BYTES = 256, 4096
-"""Of a large file, this many blocks of this many bytes are read, evenly spread over it."""
+"""Of a large file, this many blocks of this many bytes are hashed, evenly spread over it."""
 
-MOST_PER_TOKEN = 64
-"""Bytes of a file of questions for each token of their length, at most by far: it is 4 to 11."""
 
-_NEW = "a folder that does not exist yet, or an empty one"
-
-UNFINISHED = ".unfinished"
-"""How the names of files end that `replacing` has not finished."""
+def home() -> Path:
+    """Return the folder that relative outputs are written to, see `HOME`."""
+    return Path(os.environ.get(HOME, ".")).expanduser()
 
 
 def named(parameter: str, value: Any, allowed: str) -> Path:
-    """Return the path that a parameter names; ``~`` is the user's own folder.
+    """Return the path that a parameter names, with ``~`` expanded; it need not exist.
 
     Parameters
     ----------
     value
-        A text or a path; whether anything stands there is not asked.
+        A string or a path.
     allowed
-        What would have been right, as in `ParameterError`.
+        What is allowed, see `rulerlib.errors.ParameterError`.
 
     Raises
     ------
     ParameterError
-        If it is neither a path nor a text, if it is blank, or if no file could have such a
-        name: it is too long, holds characters that no name may have, or lies in a folder that
-        is locked.
+        If it is neither a string nor a path, if it is blank, or if no file can have this name: it
+        is too long, has characters that no name may have, or is in a folder without access.
     """
-    holds = isinstance(value, Path) or (isinstance(value, str) and value.strip())
-    require(holds, parameter, value, allowed)
+    if not isinstance(value, Path) and not (isinstance(value, str) and value.strip()):
+        raise ParameterError(parameter, value, allowed)
     try:
         path = Path(value).expanduser()
-        # Nothing but a name in UTF-8 can be written down beside what was read.
+        # A name that is not valid UTF-8 cannot be recorded.
         str(path).encode()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             path.stat()
@@ -83,13 +77,12 @@ def named(parameter: str, value: Any, allowed: str) -> Path:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Return a file opened to be read, in bytes.
+    """Open a file to read bytes.
 
     Raises
     ------
     OSError
-        If it cannot be read, or is none: a pipe would wait for someone who writes, and a device
-        may have no end.
+        If it cannot be read, or is a pipe or a device, which may have no end.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(errno.EINVAL, "a pipe or a device, not a file")
@@ -97,7 +90,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """Return the text of a file; each of its lines ends in a newline, whatever ended it there.
+    """Return the text of a file, with line ends as newlines.
 
     Raises
     ------
@@ -111,12 +104,12 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
 
 
 def within(folder: Path, pattern: str = "*") -> list[Path]:
-    """Return the files in a folder and those below it whose names match, in their order.
+    """Return the files in a folder and below whose names match a pattern, sorted.
 
     Raises
     ------
     DataError
-        If a folder cannot be read, or goes while it is.
+        If a folder cannot be read.
     """
     try:
         return sorted(folder.rglob(pattern))
@@ -127,7 +120,7 @@ def within(folder: Path, pattern: str = "*") -> list[Path]:
 
 
 def fingerprint(path: Path) -> bytes:
-    """Return the SHA-256 of a file; of a large one, of its size and of blocks all over it."""
+    """Return the SHA-256 of a file; of a large one, that of its size and of some blocks."""
     size = path.stat().st_size
     if size <= HASHED_BYTES:
         return hashlib.sha256(path.read_bytes()).digest()
@@ -139,41 +132,38 @@ def fingerprint(path: Path) -> bytes:
     return digest.digest()
 
 
-# --- Written whole --------------------------------------------------------------------------------
-
-
 def write_object(path: str | Path, values: Mapping[str, Any]) -> None:
-    """Write a JSON object in one step, for people to read.
+    """Write a JSON object, indented for people.
 
     Raises
     ------
     ParameterError
-        If the folder cannot be written or the disk is full; what was there stays.
+        As `replacing`.
     """
     with replacing(path) as file:
         file.write(json.dumps(values, ensure_ascii=False, indent=2) + "\n")
 
 
 def new_folder(value: Any) -> Path:
-    """Return the path of a folder that does not exist yet, or is empty.
+    """Return the path of a folder that does not exist yet or is empty.
 
     Raises
     ------
     ParameterError
-        If it is something else.
+        If it exists and is not an empty folder.
     """
-    folder = named("folder", value, _NEW)
-    empty = not any(folder.iterdir()) if folder.is_dir() else not folder.exists()
-    require(empty, "folder", str(folder), _NEW)
+    allowed = "a folder that does not exist yet, or an empty one"
+    folder = named("folder", value, allowed)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ParameterError("folder", str(folder), allowed)
     return folder
 
 
 @contextlib.contextmanager
 def filling(folder: Path) -> Iterator[Path]:
-    """Yield a folder that is filled beside another, where its content comes to stand at the end.
+    """Yield a temporary folder whose files are moved to ``folder`` at the end.
 
-    Of a file or a folder that stands there under the same name it takes the place; others stay.
-    What killed writers left of their folders is removed.
+    They replace files and folders of the same name; others stay.
 
     Raises
     ------
@@ -182,70 +172,46 @@ def filling(folder: Path) -> Iterator[Path]:
     ParameterError
         If the folder cannot be written.
     """
-    with lock(folder), saving(folder):
-        remove_unfinished(folder)
-        with tempfile.TemporaryDirectory(UNFINISHED, f".{folder.name}.", folder.parent) as beside:
-            new, old = Path(beside) / "new", Path(beside) / "old"
-            new.mkdir()
-            old.mkdir()
-            yield new
-            folder.mkdir(exist_ok=True)
-            for path in new.iterdir():
-                if (folder / path.name).is_dir():
-                    (folder / path.name).rename(old / path.name)
-                path.replace(folder / path.name)
+    with (
+        lock(folder),
+        saving(folder),
+        tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside,
+    ):
+        new, old = Path(beside) / "new", Path(beside) / "old"
+        new.mkdir()
+        old.mkdir()
+        yield new
+        folder.mkdir(exist_ok=True)
+        for path in new.iterdir():
+            if (folder / path.name).is_dir():
+                (folder / path.name).rename(old / path.name)
+            path.replace(folder / path.name)
 
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[Any]:
-    """Open a text file that takes the place of ``path`` only when all is written.
+    """Open a text file that replaces ``path`` when it is complete.
 
     Raises
     ------
     ParameterError
-        If the folder cannot be written or the disk is full; what was there stays.
+        If the folder cannot be written or the disk is full; the old file stays.
     """
     path = Path(path)
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}{UNFINISHED}"
+    unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         with saving(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("x", encoding="utf-8", newline="\n") as file:
+            with unfinished.open("w", encoding="utf-8", newline="\n") as file:
                 yield file
-            temporary.replace(path)
+            unfinished.replace(path)
     finally:
         with contextlib.suppress(OSError):
-            temporary.unlink()
-
-
-def free(folder: Path) -> int:
-    """Return the bytes that are free on the disk of a folder, which need not be there yet."""
-    there = next(filter(Path.is_dir, (folder, *folder.absolute().parents)))
-    return shutil.disk_usage(there).free
-
-
-def check_room(folder: Path, needed: float, num_samples: int) -> None:
-    """Check that the disk of a folder can hold what is to be written there.
-
-    Parameters
-    ----------
-    needed
-        In bytes.
-    num_samples
-        How many samples are to be written; the error names it.
-
-    Raises
-    ------
-    ParameterError
-        If it cannot: says how much is needed, and how much is free.
-    """
-    has = free(folder)
-    reason = f"fewer: they need about {needed / 1e9:,.1f} GB, and {folder} has {has / 1e9:,.1f} GB"
-    require(needed <= has, "num_samples", num_samples, f"{reason} free")
+            unfinished.unlink()
 
 
 def check_writable(folder: Path) -> None:
-    """Check that files can be written to a folder; nothing is left there, even by a kill.
+    """Check that files can be written to a folder.
 
     Raises
     ------
@@ -262,7 +228,7 @@ def check_writable(folder: Path) -> None:
 
 @contextlib.contextmanager
 def saving(path: Path) -> Iterator[None]:
-    """Say which file cannot be written by what is done within, and why."""
+    """Turn an OSError into a ParameterError that names the file which cannot be written."""
     try:
         yield
     except OSError as error:
@@ -270,37 +236,24 @@ def saving(path: Path) -> Iterator[None]:
         raise ParameterError("output", str(path), reason) from error
 
 
-def remove_unfinished(*paths: Path) -> None:
-    """Remove what killed processes left of files and folders; call it with their lock held."""
-    for path in paths:
-        for left in path.parent.glob(f".{glob.escape(path.name)}.*{UNFINISHED}"):
-            if left.is_dir():
-                shutil.rmtree(left)
-            else:
-                left.unlink()
-
-
 @contextlib.contextmanager
 def lock(path: str | Path, wait: bool = False) -> Iterator[None]:
-    """Lock a file or folder against other writers; a lock ends with the process that holds it.
+    """Lock a file or folder against other processes that write it.
 
     Parameters
     ----------
     wait
-        Whether to wait for another process that holds the lock.
+        Whether to wait for a process that holds the lock.
 
     Raises
     ------
     BusyError
-        If another process holds the lock: names its process ID.
+        If another process holds the lock; names its process ID.
     ParameterError
         If the folder cannot be written.
     """
-    # Only writers need it: datasets and scores do with the standard library alone.
-    import filelock
-
     path = Path(path)
-    beside = path.parent / f".{path.name}.lock"
+    beside = path.with_name(f".{path.name}.lock")
     with saving(path):
         beside.parent.mkdir(parents=True, exist_ok=True)
         held = filelock.FileLock(beside, timeout=-1 if wait else 0)

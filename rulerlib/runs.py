@@ -145,18 +145,7 @@ class Run(Parameters):
             written or has no room for the questions and answers.
         """
         _ = self.cells, self.study_cells
-        self._check_room()
         files.check_writable(self.root)
-
-    def _check_room(self) -> None:
-        """Check that the disk can hold the questions, and the answers, which repeat them."""
-        cells = [cell for cell in (*self.cells, *self.study_cells) if not self._is_given(cell)]
-        copies = 1 + self.decoding.samples
-        tokens, free = sum(cell.length * self._most(cell) for cell in cells), files.free(self.root)
-        # A sample of each is made only where it matters. A disk without any room cannot be written.
-        if free and copies * tokens * files.MOST_PER_TOKEN > free:
-            sizes = [questions.size(self.dataset(cell), self._most(cell)) for cell in cells]
-            files.check_room(self.root, copies * sum(sizes), self.num_samples)
 
     # --- What is asked -------------------------------------------------------------------------
 

@@ -2,8 +2,7 @@
 
 A file is JSONL: one record a line, with RULER's own field names, so that
 NVIDIA's ``validation.jsonl`` is read as it is and NVIDIA's ``evaluate.py``
-scores our predictions unchanged. `rulerlib.store` writes such files. A prediction's line ends in
-a checksum, ``crc32``, by which a later change is noticed; lines of other tools have none.
+scores our predictions unchanged. `rulerlib.store` writes such files.
 
 >>> from rulerlib.parts import Part
 >>> sample = Sample(
@@ -20,10 +19,8 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import hashlib
 import json
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import NoneType
@@ -58,9 +55,6 @@ _OTHERS = {
     "cluster": "str", "facts": "dict[str, Any]", "flags": "list[str]",
 }  # fmt: skip
 
-
-# How the line of a prediction ends: with the checksum of all that stands before.
-_CHECKSUM = b', "crc32": "%08x"}\n'
 
 OPTIONAL = ("golds", "id", "cluster", "facts")
 """The fields that samples of reading comprehension have, and others only where they need them."""
@@ -245,8 +239,7 @@ class Prediction(Record):
         ``cut_off``, where the limit struck if it did not (``"thinking"``, ``"answer"`` or None);
         ``thinking``, what the model thought before it answered; ``split``, see
         `rulerlib.models.Generation`; ``flags``, irregularities, see `rulerlib.models.FLAGS`; and
-        ``repeat``, which of several answers to the sample this is, from 0. Of both: ``settings``,
-        a hash of the settings that it was written with (`rulerlib.store.answers`).
+        ``repeat``, which of several answers to the sample this is, from 0.
     truncation
         -1 if the whole prompt was read (RULER's convention), else the number of
         tokens that were kept.
@@ -261,11 +254,6 @@ class Prediction(Record):
     others: dict[str, Any] = field(default_factory=dict)
     truncation: int = -1
     length: int = -1
-
-    def to_line(self) -> bytes:
-        """Return the bytes of `to_json` with a checksum and the newline."""
-        content = self.to_json().encode()[:-1]
-        return content + _CHECKSUM % zlib.crc32(content)
 
     @property
     def parts(self) -> list[Part]:
@@ -316,11 +304,6 @@ class Prediction(Record):
         return repeat
 
 
-def question(record: Sample | Prediction) -> int:
-    """Return a hash of the prompt and its gold outputs, the same for a sample and its answers."""
-    return hash((record.input, *record.outputs))
-
-
 R = TypeVar("R", bound=Record)
 
 
@@ -329,68 +312,34 @@ def read(path: str | Path, kind: type[R], unfinished: bool = False) -> Iterator[
 
     Parameters
     ----------
-    kind, unfinished
-        `Sample` or `Prediction`, and whether a killed process may have left the file in the middle
-        of its last line, which then does not count.
+    kind
+        `Sample` or `Prediction`.
+    unfinished
+        Whether to ignore a last line without its newline, which a killed process may leave.
 
     Raises
     ------
     DataError
         If the file cannot be read or a line is damaged: names file and line.
     """
-    return (record for _, record, _ in _read_lines(path, kind, unfinished))
-
-
-def read_numbered(path: str | Path, kind: type[R]) -> Iterator[tuple[int, R]]:
-    """Yield the same as `read`, each record after the number of its line, from 1."""
-    return ((number, record) for number, record, _ in _read_lines(path, kind))
-
-
-def read_placed(
-    path: str | Path, kind: type[R], unfinished: bool = False
-) -> Iterator[tuple[R, tuple[int, int]]]:
-    """Yield the same as `read`, each record with the bytes [start, end) of its line."""
-    return ((record, place) for _, record, place in _read_lines(path, kind, unfinished))
-
-
-def _read_lines(
-    path: str | Path, kind: type[R], unfinished: bool = False
-) -> Iterator[tuple[int, R, tuple[int, int]]]:
-    path, end = Path(path), 0
+    path = Path(path)
     with _readable(path), files.opened(path) as file:
         for number, line in enumerate(file, 1):
-            start, end, where = end, end + len(line), f"{path}, line {number}"
-            if number == 1 and line.startswith(codecs.BOM_UTF8):
-                start, line = len(codecs.BOM_UTF8), line.removeprefix(codecs.BOM_UTF8)
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
             if unfinished and not line.endswith(b"\n"):
                 return
+            # Other tools may leave lines empty.
+            if not unfinished and not line.strip():
+                continue
             try:
-                _check_unchanged(line)
-                # Other tools may leave lines empty.
-                if unfinished or line.strip():
-                    yield number, kind.from_json(line.decode("utf-8")), (start, end)
+                record = kind.from_json(line.decode("utf-8"))
             except UnicodeDecodeError as error:
-                reason = f"{error.reason} at byte {error.start}"
-                raise DataError(f"{where}: not UTF-8 ({reason}).") from error
+                reason = f"not UTF-8 ({error.reason} at byte {error.start})"
+                raise DataError(f"{path}, line {number}: {reason}.") from error
             except DataError as error:
-                raise DataError(f"{where}: {str(error).rstrip('.')}.") from error
-
-
-def add(file: Any, records: Iterable[Record]) -> str:
-    """Write records to a file of `rulerlib.files.replacing`, and return a hash of their lines."""
-    digest = hashlib.sha256()
-    for record in records:
-        line = record.to_line()
-        digest.update(line)
-        file.buffer.write(line)
-    return digest.hexdigest()
-
-
-def _check_unchanged(line: bytes) -> None:
-    """Raise a DataError if a line is not as its checksum says; not every line has one."""
-    content, ending = line[: -len(_CHECKSUM % 0)], line[-len(_CHECKSUM % 0) :]
-    if ending.startswith(_CHECKSUM[:11]) and ending != _CHECKSUM % zlib.crc32(content):
-        raise DataError("changed after it was written, because its checksum is another")
+                raise DataError(f"{path}, line {number}: {str(error).rstrip('.')}.") from error
+            yield record
 
 
 def read_object(path: str | Path) -> dict[str, Any]:

@@ -7,13 +7,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rulerlib import files
 from rulerlib.samples import Record, Sample
-from rulerlib.store import answers, questions
+from rulerlib.store import questions
 
 FIVE = [Sample(index=i, input=f"Blåbærgrød {i}\n", outputs=[str(i)]) for i in range(5)]
 
@@ -78,23 +78,3 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
     """Write a JSONL file in one step."""
     with files.replacing(path) as file:
         file.writelines(record.to_line().decode() for record in records)
-
-
-def unhashed(
-    path: Path, change: Callable[[dict[str, Any]], object] = lambda settings: None
-) -> None:
-    """Write answers and their settings again as they were before they had hashes.
-
-    Parameters
-    ----------
-    change
-        Changes the settings as well.
-    """
-    records = answers.read_predictions(path)
-    for record in records:
-        record.others.pop("settings", None)
-    path.write_text("".join(record.to_json() + "\n" for record in records), "utf-8")
-    settings = answers.read_settings(path)
-    settings.pop(answers.COUNT, None)
-    change(settings)
-    files.write_object(answers.settings_path(path), settings)

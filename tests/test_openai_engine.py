@@ -350,7 +350,7 @@ def test_a_server_with_other_defaults_is_another_run(serve, tmp_path):
 
     whole = predict(dataset, with_top_k(40), output).read_bytes()
     output.write_bytes(whole.splitlines(keepends=True)[0])
-    with pytest.raises(RunMismatchError, match=r"defaults\.top_k = 40, and now"):
+    with pytest.raises(RunMismatchError, match=r"defaults\.top_k = 40, not"):
         predict(dataset, with_top_k(10), output)
     predict(dataset, load(serve()), output)
     assert output.read_bytes() == whole

@@ -111,7 +111,7 @@ def test_an_unknown_parameter_is_named_with_its_neighbour(notebook, name, meant)
     ("name", "value"),
     [
         *(("length", value) for value in ("4096", 1.5, True, 20, LIMIT + 1)),
-        *(("num_samples", value) for value in (0, "ten", 10**9)),
+        *(("num_samples", value) for value in (0, "ten")),
         *(("seed", value) for value in (-1, "x")),
         *(("language", value) for value in ("dk", None, "../en")),
         *(("model", value) for value in ("/nope", "", 5, "lile")),
@@ -292,7 +292,7 @@ def test_the_files_of_another_cell_are_no_answers(tiny, tmp_path):
     first, second = (made.answers(cell) for cell in made.cells[:2])
     for path in (first, first.with_suffix(".settings.json")):
         path.replace(path.with_name(path.name.replace(first.stem, second.stem)))
-    with pytest.raises(RunMismatchError, match=r"cell\.task = 'niah_single_2', and now"):
+    with pytest.raises(RunMismatchError, match=r"cell\.task = 'niah_single_2', not"):
         list(run(tiny, tmp_path, tasks="niah_multikey_1").predictions())
 
 

@@ -1,4 +1,4 @@
-"""Answers on disk: resumed, put in order, and read by those who look at them."""
+"""Answers on disk: resumed, sorted and read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from helpers_store import write_records
 
 from rulerlib import files
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, RunMismatchError
+from rulerlib.errors import BusyError, DataError, RunMismatchError
 from rulerlib.predict import predict
-from rulerlib.samples import Prediction, question
+from rulerlib.samples import Prediction, Sample
 from rulerlib.store import questions
 from rulerlib.store.answers import Answers, read_predictions, read_settings, settings_path
 from rulerlib.store.cell import Cell
@@ -23,37 +23,35 @@ def answer(index, **others):
     return Prediction(index, f"Blåbær {index}?", [str(index)], f"{index}\u2028", others)
 
 
-ASKED = [question(answer(index)) for index in range(6)]
-
-
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "pred" / "niah.jsonl"
 
 
 def filled(path, indices, settings=None):
-    answers = Answers(path, settings or {"dtype": "float32"}, ASKED)
+    answers = Answers(path, settings or {"dtype": "float32"})
     with answers.writing():
         for index in indices:
             answers.append(answer(index))
     return answers
 
 
-def test_answers_are_put_in_order(path):
-    filled(path, [2, 0, 1]).put_in_order()
-    assert [json.loads(line)["index"] for line in path.open("rb")] == [0, 1, 2]
-    before = path.stat().st_mtime_ns
-    Answers(path, {"dtype": "float32"}, ASKED).put_in_order()
-    assert path.stat().st_mtime_ns == before
+def test_answers_are_sorted(path):
+    answers = Answers(path, {})
+    with answers.writing():
+        for index, repeat in [(1, 2), (0, 1), (1, 0), (0, 0), (0, 2), (1, 1)]:
+            answers.append(answer(index, repeat=repeat))
+    lines = [json.loads(line) for line in path.open("rb")]
+    keys = [(line["index"], line["others"]["repeat"]) for line in lines]
+    assert keys == [(index, repeat) for index in range(2) for repeat in range(3)]
+    assert [record.repeat for record in read_predictions(path, num_samples=1)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("cut", [1, 2, 20])
-def test_an_unfinished_line_is_cut_away(path, cut):
+def test_an_incomplete_last_line_is_removed(path, cut):
     filled(path, [0, 1])
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
-    (path.parent / ".niah.jsonl.x.unfinished").write_text("{")
-    (path.parent / ".niah.settings.json.x.unfinished").write_text("{")
     # The operating system frees the lock of a killed process, whose file stays.
     (path.parent / ".niah.jsonl.lock").write_text("{")
     filled(path, [1])
@@ -61,34 +59,54 @@ def test_an_unfinished_line_is_cut_away(path, cut):
     assert sorted(os.listdir(path.parent)) == ["niah.jsonl", "niah.settings.json"]
 
 
+def test_a_second_writer_is_refused(path):
+    with (
+        Answers(path, {}).writing(),
+        pytest.raises(BusyError, match=f"by process {os.getpid()}"),
+        Answers(path, {}).writing(),
+    ):
+        raise AssertionError
+
+
 def test_answers_to_other_questions_are_refused(path):
     filled(path, [0, 4])
-    with pytest.raises(DataError, match=r"jsonl, line 2: not the answer to sample 4\.$"):
-        Answers(path, {"dtype": "float32"}, ASKED[:4])
-    with pytest.raises(DataError, match=r"jsonl, line 1: not the answer to sample 0\.$"):
-        Answers(path, {"dtype": "float32"}, [hash("x"), *ASKED[1:]])
+    answers = Answers(path, {"dtype": "float32"})
+    assert answers.has(Sample(0, "Blåbær 0?", ["0"]), 0)
+    assert not answers.has(Sample(1, "Blåbær 1?", ["1"]), 0)
+    with pytest.raises(DataError, match="the answer to sample 4 belongs to another prompt"):
+        answers.has(Sample(4, "Jordbær 4?", ["4"]), 0)
 
 
 def test_other_settings_are_refused(path):
     cell = {"model": "a", "options": {}}
     filled(path, [0], {"dtype": "float32", "cell": cell})
-    with pytest.raises(RunMismatchError, match="dtype = 'float32', and now dtype = 'float16'"):
-        Answers(path, {"dtype": "float16"}, ASKED)
+    with pytest.raises(RunMismatchError, match="dtype = 'float32', not 'float16'"):
+        Answers(path, {"dtype": "float16"})
     with pytest.raises(RunMismatchError, match=r"cell\.model = 'a'"):
-        Answers(path, {"dtype": "float32", "cell": {**cell, "model": "A"}}, ASKED)
-    # Its name and the versions of packages bind nobody.
-    Answers(
-        path, {"dtype": "float32", "cell": cell, "model": "a", "versions": {"torch": "3"}}, ASKED
-    )
+        Answers(path, {"dtype": "float32", "cell": {**cell, "model": "A"}})
+    # The name of the model and the versions of packages may differ.
+    Answers(path, {"dtype": "float32", "cell": cell, "model": "a", "versions": {"torch": "3"}})
     # Neither a run without a cell nor one that was made before there were cells is another one.
-    Answers(path, {"dtype": "float32"}, ASKED)
-    write_records(path, [answer(0)])
+    Answers(path, {"dtype": "float32"})
     files.write_object(settings_path(path), {"dtype": "float32"})
-    Answers(path, {"dtype": "float32", "cell": cell}, ASKED)
+    Answers(path, {"dtype": "float32", "cell": cell})
 
 
-def test_a_file_of_others_is_whole(path):
-    """Nobody writes it line by line, so that nothing of it is left out unsaid."""
+def test_files_of_older_versions_resume(path):
+    """They had a checksum in each line, a hash of the settings, and a count of the answers."""
+    filled(path, [0])
+    values = json.loads(path.read_text("utf-8"))
+    values["others"]["settings"] = "0123456789abcdef"
+    line = json.dumps({**values, "crc32": "01234567"}, ensure_ascii=False) + "\n"
+    path.write_text(line, "utf-8")
+    old = {"dtype": "float32", "num_answers": 1, "sha256": "0123456789abcdef"}
+    files.write_object(settings_path(path), old)
+    filled(path, [1])
+    assert [record.index for record in read_predictions(path)] == [0, 1]
+    assert path.read_text("utf-8").startswith(line)
+
+
+def test_a_file_of_another_tool_is_read_whole(path):
     write_records(path, [answer(0), answer(1)])
     assert read_settings(path) == {}
     whole = path.read_bytes()
@@ -97,60 +115,28 @@ def test_a_file_of_others_is_whole(path):
     path.write_bytes(whole[:-3])
     with pytest.raises(DataError, match="line 2: not valid JSON"):
         read_predictions(path)
+    with pytest.raises(DataError, match=r"niah\.settings\.json is missing"):
+        Answers(path, {})
 
 
-def test_a_sample_that_stands_there_twice_is_refused(path):
+def test_a_duplicate_answer_is_refused(path):
     filled(path, [0, 1])
     path.write_bytes(path.read_bytes() * 2)
-    with pytest.raises(DataError, match="sample 0 stands there twice"):
-        read_predictions(path)
-    with pytest.raises(DataError, match="line 3: sample 0 stands there twice"):
-        Answers(path, {"dtype": "float32"}, ASKED)
+    with pytest.raises(DataError, match="line 3: duplicate answer to sample 0"):
+        Answers(path, {"dtype": "float32"})
 
 
 def test_two_samples_of_nvidia_s_may_have_the_same_index(path):
-    """Theirs is the place of the answer in the prompt."""
+    """NVIDIA's index is the position of the answer in the prompt."""
     write_records(path, [Prediction(812, "a", ["1"], "1"), Prediction(812, "b", ["2"], "2")])
     assert [record.input for record in read_predictions(path)] == ["a", "b"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", ""])
-def test_damaged_settings_are_named(path, text):
+def test_damaged_settings_are_named(path):
     filled(path, [0])
-    settings_path(path).write_text(text)
-    for reader in (read_settings, lambda path: Answers(path, {}, ASKED)):
-        with pytest.raises(DataError, match=r"niah\.settings\.json: damaged"):
-            reader(path)
-
-
-def test_answers_without_settings_are_refused(path):
-    filled(path, [0])
-    settings_path(path).unlink()
-    with pytest.raises(DataError) as error:
-        Answers(path, {}, ASKED)
-    assert str(error.value) == (
-        f"{settings_path(path)} is missing, so nobody can say how {path} was made."
-    )
-
-
-def test_several_answers_to_a_question_are_put_in_order(path):
-    answers = Answers(path, {}, ASKED, repeats=3)
-    asked = [(1, 2), (0, 1), (1, 0), (0, 0), (0, 2), (1, 1)]
-    with answers.writing():
-        for index, repeat in asked:
-            record = answer(index)
-            record.others["repeat"] = repeat
-            answers.append(record)
-    assert list(answers.places) == [5, 1, 3, 0, 2, 4]
-
-    def read(**options):
-        return [(record.index, record.repeat) for record in read_predictions(path, **options)]
-
-    assert read() == sorted(asked)
-    assert read(num_samples=1) == [(0, 0), (0, 1), (0, 2)]
-    answers.put_in_order()
-    lines = [json.loads(line) for line in path.open("rb")]
-    assert [(line["index"], line["others"]["repeat"]) for line in lines] == sorted(asked)
+    settings_path(path).write_text("{")
+    with pytest.raises(DataError, match=r"niah\.settings\.json: damaged"):
+        Answers(path, {})
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 
@@ -33,8 +32,7 @@ def test_samples_and_metadata_are_written(tmp_path):
     assert path == tmp_path / "validation.jsonl"
     assert list(read(path, Sample)) == some_samples(5)
     about = questions.metadata(path)
-    stated = {"num_samples": 5, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-    assert about == {"task": "niah_single_2", "seed": 42, "length": 4096, **stated}
+    assert about == {"task": "niah_single_2", "seed": 42, "length": 4096}
     assert sorted(tree(tmp_path)) == ["metadata.json", "validation.jsonl"]
 
 
@@ -63,7 +61,7 @@ def test_other_settings_are_refused_by_name(tmp_path):
     before = bytes_of(tmp_path, Given(some_samples(2), knobs={"depth": 0}), "data")
     with pytest.raises(RunMismatchError) as error:
         questions.write(Given(some_samples(2), knobs={"depth": 50}), tmp_path / "data")
-    assert "was made with knobs.depth = 0, and now knobs.depth = 50" in str(error.value)
+    assert "was made with knobs.depth = 0, not 50:" in str(error.value)
     assert tree(tmp_path / "data") == before
 
 
@@ -72,46 +70,25 @@ def test_a_file_of_another_tool_is_left_alone(tmp_path):
     with pytest.raises(RunMismatchError) as error:
         questions.write(Given(some_samples(2)), tmp_path)
     assert str(error.value) == (
-        f"{tmp_path / 'validation.jsonl'} stands there without metadata.json, so another tool made"
-        " it: choose another output folder."
+        f"{tmp_path / 'validation.jsonl'} has no metadata.json, so another tool made it: choose"
+        " another output folder."
     )
     assert questions.metadata(tmp_path / "validation.jsonl") == {}
 
 
-ABOUT = '{"task": "niah_single_2", "seed": 42, "length": 4096, "num_samples": '
-
-
-@pytest.mark.parametrize(
-    "text", ["{", "[]", "\n", "[" * 10**5, ABOUT + '"5"}', ABOUT + "-1}", ABOUT + "true}"]
-)
-def test_damaged_metadata_is_named(tmp_path, text):
+def test_damaged_metadata_is_named(tmp_path):
     questions.write(Given(some_samples(5)), tmp_path)
-    (tmp_path / "metadata.json").write_text(text)
+    (tmp_path / "metadata.json").write_text("{")
     with pytest.raises(DataError, match=r"metadata\.json: damaged"):
         questions.write(Given(some_samples(5)), tmp_path)
 
 
-def test_a_changed_byte_and_a_line_that_is_missing_are_noticed(tmp_path):
-    path = questions.write(Given(some_samples(5)), tmp_path)
-    whole = path.read_bytes()
-    for damaged, reason in (
-        (bytes([whole[0] ^ 1]) + whole[1:], "its bytes are not those that metadata"),
-        (whole[:-5], "4 lines, but metadata.json says 5 samples"),
-    ):
-        path.write_bytes(damaged)
-        for count in (5, 3, 9):
-            with pytest.raises(DataError, match=rf"damaged \({reason}"):
-                questions.write(Given(some_samples(9)), tmp_path, count)
-
-
-def test_what_the_disk_cannot_hold_is_refused_before_anything_is_written(tmp_path):
-    class Endless(Given):
-        def __len__(self):
-            return 10**15
-
-    with pytest.raises(ParameterError, match=r"num_samples is 10{15}, .*GB, and .* has .*GB free"):
-        questions.write(Endless(some_samples(5)), tmp_path / "data")
-    assert list(tmp_path.iterdir()) == []
+def test_metadata_of_older_versions_count(tmp_path):
+    path = questions.write(Given(some_samples(2)), tmp_path)
+    old = {**questions.metadata(path), "num_samples": 2, "sha256": "0"}
+    (tmp_path / "metadata.json").write_text(json.dumps(old))
+    questions.write(Given(some_samples(3)), tmp_path)
+    assert list(read(path, Sample)) == some_samples(3)
 
 
 def test_the_second_writer_is_told(tmp_path):
@@ -122,7 +99,7 @@ def test_the_second_writer_is_told(tmp_path):
     first.start()
     assert ready.wait(300)
     until = time.monotonic() + 60
-    while not list(folder.glob(".validation.jsonl.*.unfinished")):
+    while not list(folder.glob(".validation.jsonl.unfinished")):
         assert time.monotonic() < until
         time.sleep(0.01)
     with pytest.raises(BusyError, match=f"process {first.pid}:"):
@@ -136,11 +113,11 @@ def test_the_second_writer_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("was", "now", "named"),
     [
-        ({"dataset": {"seed": 1}}, {"dataset": {"seed": 2}}, "dataset.seed = 1, and now"),
-        ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, "a.c = None, and now"),
-        ({"a": {"b": 1}}, {"a": 3}, "a = {'b': 1}, and now a = 3 is"),
-        ({"dataset": {}}, {"dataset": {"queries_per_context": 2}}, "queries_per_context = 1, and"),
-        ({"cell": {"seed": 43}}, {"cell": {}}, "cell.seed = 43, and now cell.seed = 42 is"),
+        ({"dataset": {"seed": 1}}, {"dataset": {"seed": 2}}, "dataset.seed = 1, not 2"),
+        ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, "a.c = None, not 2"),
+        ({"a": {"b": 1}}, {"a": 3}, "a = {'b': 1}, not 3"),
+        ({"dataset": {}}, {"dataset": {"queries_per_context": 2}}, "queries_per_context = 1, not"),
+        ({"cell": {"seed": 43}}, {"cell": {}}, "cell.seed = 43, not 42"),
     ],
 )
 def test_the_innermost_setting_that_differs_is_named(tmp_path, was, now, named):
@@ -148,9 +125,7 @@ def test_the_innermost_setting_that_differs_is_named(tmp_path, was, now, named):
         questions.compare(tmp_path, was, now)
     assert str(error.value).startswith(f"{tmp_path} was made with ")
     assert named in str(error.value)
-    assert str(error.value).endswith(
-        " is asked for: choose another output folder, or delete this one."
-    )
+    assert str(error.value).endswith(": choose another output folder, or delete this one.")
     questions.compare(tmp_path, was, was)
     # A default may be left unsaid.
     questions.compare(tmp_path, {**was, "queries_per_context": 1}, was)

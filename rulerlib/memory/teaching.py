@@ -211,7 +211,6 @@ def stopped(job: Work, do: Callable[..., object], *arguments: Any) -> str | None
     """Do something with a piece of work that nobody else works on; return what stopped it."""
     try:
         with files.lock(job.file(work.METRICS)):
-            files.remove_unfinished(*(job.file(name) for name in work.FILES))
             do(job, *arguments)
     except RulerError as error:
         return str(error)

@@ -68,9 +68,7 @@ def pytest_collection_modifyitems(items):
 # Of these files the tests look at the site, and so at the execution of the notebook that it shows,
 # as those do that name its page.
 SHOWN = "notebooks/trace"
-LOOK_AT = dict.fromkeys(
-    (f"tests/{name}" for name in ("test_book", "test_needle_page")), SHOWN
-)
+LOOK_AT = dict.fromkeys((f"tests/{name}" for name in ("test_book", "test_needle_page")), SHOWN)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,27 +1,24 @@
-"""The Sphinx extension of the book: what a page shows that stands somewhere else already.
+"""The Sphinx extension of the book.
 
-No wording lives twice. Prompts come from the language packs, examples from
-`rulerlib.dataset`, the table of tasks from `rulerlib.tasks`, and a notebook's outputs from its
-execution (`book.execute`):
+Directives:
 
 ``{ruler-tasks}``
     The table of all tasks.
 ``{ruler-example} niah_single_2``
     A short sample of a task in every language.
-``{ruler-prompts} da``
-    Every template of a language pack, as it stands.
+``{ruler-prompts}``
+    The prompt templates of every language.
 ``{ruler-needle}``
     The controls of the page "Move the needle" (`book.browser`).
 ``{ruler-explorer}``
-    A way to the explorer of what the executed pages asked (`rulerlib.explore`).
+    A link to the explorer (`rulerlib.explore`).
 ``{ruler-frontier}``
-    Two small models on the frontier set (`book.frontier`).
+    Two small models on the frontier tasks (`book.frontier`).
 ``{ruler-leaderboard}``
     RULER's table, recomputed (`book.leaderboard`).
 
-It also lays the site's scripts into place (`book.vendor`) and what that page
-loads (`book.browser`), and gives every figure of a notebook a text for readers
-who do not see it.
+It also replaces notebooks by their executions (`book.execute`), gives their figures alt texts, and
+copies scripts into the site (`book.vendor`, `book.browser`).
 """
 
 from __future__ import annotations
@@ -46,8 +43,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from book import browser, execute, explorer, frontier, lessons, vendor
-from rulerlib import frontier as families
-from rulerlib import languages, tasks, texts
+from rulerlib import languages, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingWordingError, ParameterError
 from rulerlib.samples import Sample
@@ -55,17 +51,27 @@ from rulerlib.samples import Sample
 ROOT = Path(__file__).parent.parent
 LOGGER = logging.getLogger(__name__)
 
-# Characters of a prompt's beginning and end that an example shows.
+# Characters shown of the beginning and the end of an example.
 SHOWN = 420
 
-# Characters of a value that the reference shows beside its name.
+# The longest value that the reference shows, in characters.
 LONGEST_VALUE = 200
 
-# Under this name what figures show waits until they are there.
+# The key under which alt texts wait in the environment's temporary data.
 ALTS = "ruler-alts"
 
+# Sections of a language pack that the page of prompts shows.
+PROMPT_SECTIONS = (
+    "niah",
+    "variable_tracking",
+    "common_words",
+    "frequent_words",
+    "question_answering",
+    "reading",
+    "absent",
+)
 
-# Where a notebook can be run without installing anything.
+# Services that run a notebook without an installation.
 LAUNCHERS = {
     "binderhub_url": "https://mybinder.org",
     "colab_url": "https://colab.research.google.com",
@@ -83,7 +89,7 @@ This page was built without running its code, so it shows no results.
 
 
 def show_execution(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Give Sphinx the execution of a notebook in place of the notebook."""
+    """Replace a notebook by its execution."""
     if not str(app.env.doc2path(docname)).endswith(".ipynb"):
         return
     app.env.note_dependency(str(execute.executed_path(docname)))
@@ -100,13 +106,7 @@ def show_execution(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def tidy(notebook: Any, settings: Path) -> list[str]:
-    """Leave out papermill's bookkeeping, say where settings come from, and fold the code.
-
-    Returns
-    -------
-    list of str
-        What each figure shows, in words, in their order.
-    """
+    """Remove papermill's metadata, name the settings file, fold the code; return the alt texts."""
     alts = []
     for key in ("papermill", execute.KEY):
         notebook.metadata.pop(key, None)
@@ -127,7 +127,7 @@ def tidy(notebook: Any, settings: Path) -> list[str]:
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if "image/png" in data:
-                # The figures of rulerlib.plots bring their words along.
+                # Figures of rulerlib.plots have an alt text.
                 text = output.metadata.get("image/png", {}).get("alt", "")
                 lessons.use_svg(data)
                 if not text:
@@ -138,7 +138,7 @@ def tidy(notebook: Any, settings: Path) -> list[str]:
 
 
 def describe(app: Sphinx, doctree: nodes.document) -> None:
-    """Give the figures of a notebook their words; MyST-NB has one text for all of a cell."""
+    """Set the alt texts of a notebook's figures; MyST-NB supports only one per cell."""
     alts = app.env.temp_data.pop(ALTS, [])
     cells = [node for node in doctree.findall(nodes.container) if "cell_output" in node["classes"]]
     figures = [image for cell in cells for image in cell.findall(nodes.image)] if alts else []
@@ -147,7 +147,7 @@ def describe(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def plain(markdown: str) -> str:
-    """Return prose without its marks, in one line."""
+    """Return Markdown as plain text in one line."""
     return " ".join(re.sub(r"[*_`]|\[([^]]*)\]\([^)]*\)", r"\1", markdown).split())
 
 
@@ -155,10 +155,10 @@ def plain(markdown: str) -> str:
 
 
 class Generated(SphinxDirective):
-    """A directive that writes Markdown; its page is read anew in every build."""
+    """A directive that generates Markdown; its page is read again in every build."""
 
     def lines(self) -> Iterator[str]:
-        """Yield its lines of Markdown."""
+        """Yield lines of Markdown."""
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
@@ -173,14 +173,14 @@ class Generated(SphinxDirective):
 
 
 def in_language(code: str, lines: Iterator[str]) -> Iterator[str]:
-    """Yield lines within marks that tell a screen reader in which language to read them."""
+    """Yield lines within an element with a ``lang`` attribute, for screen readers."""
     yield from ("", "``````{raw} html", f'<div lang="{code}">', "``````", "")
     yield from lines
     yield from ("", "``````{raw} html", "</div>", "``````", "")
 
 
 def fenced(text: str) -> Iterator[str]:
-    """Yield a text as it stands, in a block whose long lines are wrapped."""
+    """Yield a text as a code block with wrapped lines."""
     yield "``````{code-block} text"
     yield ":class: wrapped"
     yield ""
@@ -189,7 +189,7 @@ def fenced(text: str) -> Iterator[str]:
 
 
 class Tasks(Generated):
-    """The table of all tasks: one row for each, with its knobs as the table of tasks has them."""
+    """The table of all tasks, one row for each."""
 
     def lines(self) -> Iterator[str]:
         yield "| task | notebook | settings | room | needed |"
@@ -210,7 +210,7 @@ class Tasks(Generated):
 
 
 class Example(Generated):
-    """A short sample of a task in every language, beginning and end in full."""
+    """A short sample of a task in every language that has the task."""
 
     required_arguments = 1
     option_spec: ClassVar[dict[str, Any]] = {
@@ -225,7 +225,7 @@ class Example(Generated):
             try:
                 data = Dataset(self.arguments[0], length, language, "words")
             except (MissingWordingError, ParameterError) as error:
-                # Not every language has every task, nor a list of common words.
+                # Not every language has every task or a list of common words.
                 if isinstance(error, ParameterError) and error.parameter != "words":
                     raise
                 continue
@@ -243,11 +243,7 @@ class Example(Generated):
 
 
 def answers(sample: Sample) -> list[tuple[int, int]]:
-    """Return where the references and what leads to them stand, as characters [start, end).
-
-    These are the first place of each reference, all operands, and the needles without a value of
-    their own, which an answer follows from.
-    """
+    """Return the character spans of references, operands, and needles without a value."""
     places: dict[str, tuple[int, int]] = {}
     for part in sample.parts_of("value"):
         places.setdefault(sample.input[part.start : part.end], (part.start, part.end))
@@ -260,13 +256,7 @@ def answers(sample: Sample) -> list[tuple[int, int]]:
 
 
 def shortened(text: str, places: list[tuple[int, int]]) -> str:
-    """Return the beginning and the end of a text, and what stands around some places.
-
-    Parameters
-    ----------
-    places
-        Characters [start, end) of the text.
-    """
+    """Return the beginning and the end of a text, and the surroundings of some spans."""
     if len(text) <= 2 * SHOWN:
         return text
     keep = [(0, SHOWN), (len(text) - SHOWN, len(text))]
@@ -290,90 +280,29 @@ def shortened(text: str, places: list[tuple[int, int]]) -> str:
 
 
 class Prompts(Generated):
-    """Every template of a language pack, under the name that the pack gives it."""
-
-    required_arguments = 1
+    """The prompt templates of every language, one tab per language."""
 
     def lines(self) -> Iterator[str]:
-        language = languages.load(self.arguments[0])
-        yield "Noise haystack, one line:"
-        yield ""
-        yield from in_language(language.code, fenced(language.noise))
-        yield ""
-        for section, values in templates(language).items():
-            if section in ("list", "types") or not isinstance(values, dict):
-                continue
-            # Colons, since a fence of backticks may have none in its first line.
-            yield f":::{{rubric}} `[{section}]`"
-            yield ":heading-level: 3"
-            yield ":::"
+        yield "`````````{tab-set}"
+        for language in map(languages.load, languages.available()):
+            yield f"````````{{tab-item}} {language.name}"
+            yield f":sync: {language.code}"
             yield ""
-            yield from self.table(section, values, language.code)
-        joined = language.join(["a", "b", "c"])
-        yield f"Several keys are enumerated as `{joined}`. Dropped when answers are compared word"
-        yield f"by word: {', '.join(f'`{word}`' for word in language.articles)}."
-        yield ""
-        yield "| value type | one | several |"
-        yield "|---|---|---|"
-        for kind in languages.VALUE_TYPES:
-            forms = (language.label(kind, count) for count in (1, 2))
-            shown = (", ".join(f"`{{{n}}}`: {w}" for n, w in form.items()) for form in forms)
-            yield f"| `{kind}` | {' | '.join(shown)} |"
-
-    def table(self, name: str, values: dict[str, Any], code: str) -> Iterator[str]:
-        """Yield each text of a section under its name, those of tables within it too."""
-        for key, value in values.items():
-            if isinstance(value, dict):
-                yield from self.table(f"{name}.{key}", value, code)
-            else:
-                yield f"`{name}.{key}`"
-                yield ""
-                yield from in_language(code, fenced(str(value)))
+            for section in PROMPT_SECTIONS:
+                yield from templates(section, language.templates.get(section, {}), language.code)
+            yield "````````"
+        yield "`````````"
 
 
-class LanguagePage(Prompts):
-    """The page of a language for its native readers: all that it says, and what it lacks."""
-
-    def lines(self) -> Iterator[str]:
-        code = self.arguments[0]
-        pack, english = languages.load(code), languages.load("en")
-        lacks = sorted(sections(english) - sections(pack))
-        name, count = pack.templates["english_name"], len(texts.sentences(pack.essays))
-        yield f"**No native reader of {name} has read this page yet.** It was written for this"
-        yield f"project. Each sentence can be mended in `rulerlib/languages/{code}`; the form *A"
-        yield "sentence to mend* asks for what stands there, what should, and why."
-        yield ""
-        yield f"{len(pack.adjectives)} adjectives and {len(pack.nouns)} nouns make keys, and the"
-        yield f"haystack of prose has {count:,} sentences."
-        yield ""
-        yield "Sections of the English pack that it lacks, and what each is for:" * bool(lacks)
-        needed_by = {name: f"the frontier's tasks `{name}`" for name in tasks.FRONTIER}
-        needed_by |= languages.NEEDED_BY
-        yield from (f"- `{name}`: {needed_by.get(name, PROSE)}" for name in lacks)
-        yield ""
-        if pack.narrator:
-            yield "After the essays, a narrator goes on with what `prose.toml` holds. It begins so:"
+def templates(name: str, values: dict[str, Any], code: str) -> Iterator[str]:
+    """Yield each text of a section, and of the tables in it, below its name."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from templates(f"{name}.{key}", value, code)
+        elif isinstance(value, str):
+            yield f"`{name}.{key}`"
             yield ""
-            yield f"> {' '.join(pack.narrator.first(4000))}"
-            yield ""
-        yield from super().lines()
-
-
-# What a pack without a narrator lacks.
-PROSE = "prose that goes on after the essays; without it, their sentences repeat"
-
-
-def templates(pack: languages.Language) -> dict[str, Any]:
-    """Return the tables of a pack, and those of the frontier's families in its language."""
-    tables = dict(pack.templates)
-    for name in tasks.FRONTIER:
-        tables |= families.load(pack.code, name).templates
-    return tables
-
-
-def sections(pack: languages.Language) -> set[str]:
-    """Return the sections that a pack has, in files of their own or not."""
-    return {*templates(pack)} | {path.stem for path in pack.folder.glob("*.toml")}
+            yield from in_language(code, fenced(value))
 
 
 class Needle(Generated):
@@ -386,7 +315,7 @@ class Needle(Generated):
 
 
 class Explorer(Generated):
-    """A way to the explorer, where the pages were executed before the book was built."""
+    """A link to the explorer, if the pages were executed before the book was built."""
 
     def lines(self) -> Iterator[str]:
         if explorer.answered():
@@ -400,7 +329,7 @@ class Explorer(Generated):
 
 
 class Leaderboard(Generated):
-    """RULER's table as the explorer's leaderboard, and what models claim, as a picture."""
+    """RULER's table as the explorer's leaderboard."""
 
     def lines(self) -> Iterator[str]:
         yield "``````{raw} html"
@@ -409,7 +338,7 @@ class Leaderboard(Generated):
 
 
 class Frontier(Generated):
-    """Two small models on the frontier set, beside guesses and the reference reader."""
+    """Two small models on the frontier tasks, with guesses and the reference reader."""
 
     def lines(self) -> Iterator[str]:
         yield from frontier.lines()
@@ -419,7 +348,7 @@ class Frontier(Generated):
 
 
 class Link(AutoLink):
-    """What single backticks mean in a docstring: a link where there is something to link to."""
+    """The role of single backticks in a docstring: a link, if there is a target."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         found, messages = super().run()
@@ -429,20 +358,20 @@ class Link(AutoLink):
 
 
 def brief(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
-    """Leave out a value that is longer than what is said of it: a table of all tasks, say."""
+    """Remove long values from the reference, such as the table of all tasks."""
     for said in list(content.parent[0].findall(addnodes.desc_annotation)):
         if len(said.astext()) > LONGEST_VALUE:
             said.parent.remove(said)
 
 
 def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node | None:
-    """Return a link from a name to where what it names is described; None where that is nowhere.
+    """Resolve a name to the place where it is defined, or return None.
 
-    ``rulerlib.analysis.scores`` is described where it is defined, in
-    ``rulerlib.analysis.scores.scores``; a type variable in a signature is described nowhere.
+    ``rulerlib.analysis.scores`` is documented as ``rulerlib.analysis.scores.scores``; type
+    variables in signatures have no documentation.
     """
     module, _, name = node.get("reftarget", "").rpartition(".")
-    # Where a page is not read anew, autodoc has not imported what it describes.
+    # If a page is not read again, autodoc has not imported its modules.
     with contextlib.suppress(ImportError):
         if module.partition(".")[0] == "rulerlib":
             importlib.import_module(module)
@@ -461,10 +390,10 @@ def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node |
 
 
 def prepare(app: Sphinx, config: Any) -> None:
-    """Fetch the scripts, and set the addresses of site and repository, where they are known."""
+    """Fetch the scripts, and set the addresses of site and repository, if known."""
     if vendor.fetch():
         LOGGER.info("book/_static/vendor: fetched")
-    # The publishing workflow knows it; a link rel=canonical is then on every page.
+    # Set by the publishing workflow; adds a canonical link to every page.
     config.html_baseurl = os.environ.get("RULER_BOOK_URL", config.html_baseurl)
     if repository := os.environ.get("RULER_BOOK_REPOSITORY"):
         config.html_theme_options |= {
@@ -484,7 +413,7 @@ def launch_notebooks_only(
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Write what needs all pages, and the files of "Move the needle" beside its scripts."""
+    """Write the explorer, the leaderboard, the downloads and the files of "Move the needle"."""
     if error is None and app.builder.format == "html":
         if explorer.answered():
             explorer.write(Path(app.outdir))
@@ -497,17 +426,16 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Tell Sphinx what there is; Sphinx calls this."""
+    """Register everything; called by Sphinx."""
     app.add_directive("ruler-tasks", Tasks)
     app.add_directive("ruler-example", Example)
     app.add_directive("ruler-prompts", Prompts)
-    app.add_directive("ruler-language", LanguagePage)
     app.add_directive("ruler-needle", Needle)
     app.add_directive("ruler-explorer", Explorer)
     app.add_directive("ruler-leaderboard", Leaderboard)
     app.add_directive("ruler-frontier", Frontier)
     app.add_role("ruler-link", Link())
-    # Jupyter Book sets it whether or not the extension that reads it is loaded.
+    # Jupyter Book sets this value even if its extension is not loaded.
     app.add_config_value("comments_config", {}, "")
     app.connect("object-description-transform", brief)
     app.connect("missing-reference", find_target)

@@ -254,21 +254,21 @@ def test_the_executed_page_shows_results_and_the_others_say_they_have_none(site)
 
 
 @pytest.mark.slow
-def test_every_prompt_of_every_language_stands_in_full(site):
-    pages = [site / "book/prompts.html", *(site / "book/languages").glob("*.html")]
-    assert len(pages) == len(languages.available()) - 1
-    shown = {" ".join(pre.get_text().split()) for page in pages for pre in parsed(page)("pre")}
+def test_the_page_of_prompts_has_every_question(site):
+    shown = {" ".join(pre.get_text().split()) for pre in parsed(site / "book/prompts.html")("pre")}
 
     def texts(value):
         for inner in value.values():
-            yield from texts(inner) if isinstance(inner, dict) else [inner]
+            if isinstance(inner, dict):
+                yield from texts(inner)
+            elif isinstance(inner, str):
+                yield inner
 
     for path in (ROOT / "rulerlib" / "languages").glob("*/language.toml"):
         pack = tomllib.loads(path.read_text("utf-8"))
-        for section, values in pack.items():
-            if isinstance(values, dict) and section not in ("list", "types"):
-                for text in texts(values):
-                    assert " ".join(str(text).split()) in shown, f"{path}: {text}"
+        for section in ("niah", "variable_tracking", "frequent_words", "common_words"):
+            for text in texts(pack.get(section, {})):
+                assert " ".join(text.split()) in shown, f"{path}: {text}"
 
 
 @pytest.mark.slow

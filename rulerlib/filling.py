@@ -1,10 +1,13 @@
-"""Filling: from the draft of a prompt to a sample of exactly the right length.
+"""Fill a prompt up to its length: from a draft to a sample.
 
-A family says what must stand in a prompt: a `Draft` with its `Needle` values. A `Composer` puts
-these into as much of the haystack as the length allows, counts, and records where everything
-stands:
+A family plans a `Draft` with its `Needle` values (`rulerlib.haystack`). `fill` puts the needles
+into as much of the haystack as the length allows, and counts:
 
     special tokens + template and context + question + answer prefix + tokens to generate
+
+Units and needles are tokenized once each, and the length of a prompt is the sum of their costs.
+This is exact for tokenizers that never merge text across units, as nearly all do. For the others,
+`fill` tokenizes whole prompts (``whole``); `rulerlib.dataset` finds out which is needed.
 
 >>> from rulerlib.haystack import Haystack, Needle
 >>> from rulerlib.tokens import Words
@@ -12,7 +15,7 @@ stands:
 >>> hay = Haystack(["The sky is blue."], " ", budget.tokenizer)
 >>> needle = Needle("Code 12.", depth=0, value=(5, 7))
 >>> draft = Draft("Read. ", " Which code?", " It is", ["12"], [needle], order=[0], asked=1)
->>> sample = Composer(budget, hay).share([draft], lambda room: hay.take(room, 0))[0]
+>>> sample = fill([draft], lambda room: hay.take(room, 0), hay.seam, budget)[0]
 >>> sample.input, sample.length
 ('Read. Code 12. The sky is blue. Which code?', 19)
 """
@@ -20,11 +23,9 @@ stands:
 from __future__ import annotations
 
 import bisect
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from typing import Protocol
+from typing import NamedTuple
 
 from rulerlib.errors import RulerError
 from rulerlib.haystack import Context, Draft, Filling
@@ -33,98 +34,31 @@ from rulerlib.prompts import Frame
 from rulerlib.samples import Sample
 from rulerlib.tokens import ANCHOR, Tokenizer
 
-# Tokens that are taken beyond the room where prompts are tokenized whole: a token that crosses
-# the seam between two units makes their text shorter than the sum of their costs.
+# Extra tokens to take from the haystack where whole prompts are tokenized: units that share a token
+# are shorter than the sum of their costs.
 SLACK = 64
+
+Take = Callable[[int], Filling]
+"""A function that takes a filling from a haystack, given the most tokens that it may cost."""
+
+Mark = Callable[[Iterable[tuple[str, int]]], list[Part]]
+"""A function that returns the parts of units, given the text and the first character of each."""
 
 
 class TooLongError(RulerError):
-    """What must stand in the prompt, with its answer, needs more tokens than it may have."""
+    """The fixed part of the prompt and the answer need more tokens than the length allows."""
 
     def __init__(self, needed: int, length: int) -> None:
         super().__init__(f"The fixed part of the prompt needs {needed} tokens of {length}.")
         self.needed = needed
 
 
-Take = Callable[[int], Filling]
-"""A function that takes a filling from a haystack, given the most tokens that it may cost."""
-
-
-class Counted(Protocol):
-    """A haystack as a composer sees it, whatever its units are."""
-
-    @property
-    def seam(self) -> str: ...
-
-    @property
-    def longest(self) -> int: ...
-
-    @property
-    def additive(self) -> bool: ...
-
-
-# This many characters on each side decide what a seam costs, and those up to white space.
-NEAR = 32
-
-# How many texts are remembered: those of some hundred samples, which the next length has again.
-TEXTS = 4096
-
-_SPACE = re.compile(r"\s")
-
-
-class Seams:
-    """Counts texts and what it costs to join them, and remembers both.
-
-    Only what stands near a seam decides what it costs, so a long text is counted once.
-
-    >>> from rulerlib.tokens import Words
-    >>> seams = Seams(Words())
-    >>> seams.count("one two"), seams.count("hree four"), seams.cost("one two", "hree four")
-    (2, 2, -1)
-    """
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self.count = lru_cache(TEXTS)(tokenizer.count)
-        self.ends = lru_cache(TEXTS)(self._ends)
-        self._costs = lru_cache(2 * TEXTS)(self._cost)
-
-    def _ends(self, text: str) -> tuple[int, ...]:
-        """Return for each token of a text the character at which it ends."""
-        return tuple(end for _, end in self._tokenizer.spans([text])[0])
-
-    def cost(self, left: str, right: str) -> int:
-        """Return how many tokens more than both texts apart they have when they are joined."""
-        return self._costs(ending(left), beginning(right)) if left and right else 0
-
-    def _cost(self, left: str, right: str) -> int:
-        together, before, after = self._tokenizer.counts([left + right, left, right])
-        return together - before - after
-
-
-# One tokenizer is in use at a time, or a few that are compared; all who ask share the counts.
-seams_of = lru_cache(4)(Seams)
-
-
-def beginning(text: str) -> str:
-    """Return the part of a text that decides what a seam before it costs."""
-    space = _SPACE.search(text, NEAR)
-    return text[: space.start()] if space else text
-
-
-def ending(text: str) -> str:
-    """Return the part of a text that decides what a seam after it costs, from white space on."""
-    far = max(0, len(text) - NEAR)
-    start = max(text.rfind(" ", 0, far), text.rfind("\n", 0, far))
-    return text[max(0, start) :]
-
-
 @dataclass(frozen=True)
 class Budget:
-    """The length that a prompt may have, and the tokenizer and frame that it is counted with.
+    """The length of a prompt, and the tokenizer and frame that it is counted with.
 
-    ``length`` are the tokens of the whole sequence that the model sees, prompt and answer together;
-    ``tokens_to_generate`` of them are kept free for the answer.
+    ``length`` is the number of tokens of prompt and answer together; ``tokens_to_generate`` of them
+    are kept for the answer.
     """
 
     tokenizer: Tokenizer
@@ -132,288 +66,286 @@ class Budget:
     length: int
     tokens_to_generate: int
 
-    @cached_property
-    def seams(self) -> Seams:
-        """What joins cost, and counts of texts that come again."""
-        return seams_of(self.tokenizer)
-
-    def beside(self, text: str, before: str = "", after: str = "") -> int:
-        """Return the tokens that a text adds to ``ANCHOR`` before it or after it."""
-        return self.seams.count(before + text + after) - self.seams.count(ANCHOR)
-
     def prefix(self, draft: Draft) -> str:
-        """Return the answer prefix that a sample records; ``""`` where the format wants none."""
+        """Return the answer prefix that a sample records; ``""`` if the format has none."""
         return "" if self.frame.format.answer_prefix == "none" else draft.answer_prefix
 
-    def after(self, draft: Draft) -> str:
-        """Return the text that a model is fed after the context: the question, and its frame."""
-        return draft.tail + self.frame.after(draft.answer_prefix)
+    def around(self, draft: Draft) -> tuple[str, str]:
+        """Return the texts before and after the context as the model reads them."""
+        after = self.frame.after(draft.answer_prefix)
+        return self.frame.before + draft.head, draft.tail + after
 
     def costs(self, draft: Draft, seam: str) -> list[int]:
-        """Return the tokens that each needle adds, its seam included."""
-        texts = (ANCHOR + seam + needle.text for needle in draft.needles)
-        return [len(self.seams.ends(text)) - self.seams.count(ANCHOR) for text in texts]
+        """Return the tokens that each needle adds, including its seam."""
+        texts = [ANCHOR + seam + needle.text for needle in draft.needles]
+        anchor, *counts = self.tokenizer.counts([ANCHOR, *texts])
+        return [count - anchor for count in counts]
 
     def fixed(self, draft: Draft, costs: Sequence[int]) -> int:
-        """Return the tokens of a draft without any filling, given the costs of its needles."""
-        head = self.beside(self.frame.before + draft.head, after=ANCHOR)
-        tail = self.beside(self.after(draft), before=ANCHOR)
-        return self.frame.special + head + tail + sum(costs) + self.tokens_to_generate
+        """Return the tokens of a draft without a filling, given the costs of its needles."""
+        before, after = self.around(draft)
+        head, tail, anchor = self.tokenizer.counts([before + ANCHOR, ANCHOR + after, ANCHOR])
+        texts = head + tail - 2 * anchor + sum(costs)
+        return self.frame.special + texts + self.tokens_to_generate
 
     def least(self, draft: Draft, seam: str) -> int:
-        """Return the tokens that a draft needs with the smallest filling, the answer included."""
+        """Return the tokens of a draft with its smallest filling, including the answer."""
         return self.fixed(draft, self.costs(draft, seam)) + draft.least
 
-    def fed(self, text: str, answer_prefix: str) -> int:
-        """Return the number of tokens of a prompt as it is fed, tokenized as a whole."""
-        return self.tokenizer.count(self.frame.prompt(text, answer_prefix)) + self.frame.special
 
-    def plain(self, text: str, answer_prefix: str, fed: int) -> int:
-        """Return the number of tokens of a prompt as plain text, given that of what is fed."""
-        if not (self.frame.chat or self.frame.before):
-            return fed - self.frame.special
-        return self.tokenizer.count(text + answer_prefix)
+def fill(
+    drafts: Sequence[Draft],
+    take: Take,
+    seam: str,
+    budget: Budget,
+    mark: Mark = lambda units: [],
+    whole: bool = False,
+    most: int | None = None,
+) -> Filled:
+    """Fill drafts that share a context with as much of the haystack as fits.
+
+    Parameters
+    ----------
+    drafts, take
+        The questions about one context, and a function that fills a number of tokens.
+    seam
+        The text between two units of the haystack.
+    budget
+        The length, and what it is counted with.
+    mark
+        Returns the parts of units.
+    whole
+        Whether to tokenize whole prompts instead of adding up the costs of units.
+    most
+        The most tokens of the haystack; if None, as many as fit.
+
+    Raises
+    ------
+    TooLongError
+        If the smallest filling does not fit.
+    """
+    costs = budget.costs(drafts[0], seam)
+    fixed = max(budget.fixed(draft, costs) for draft in drafts)
+    room, least = budget.length - fixed, drafts[0].least
+    if room < least:
+        raise TooLongError(fixed + least, budget.length)
+    if most is not None:
+        room = max(least, min(room, most))
+
+    def filled(filling: Filling) -> Filled:
+        texts = [needle.text for needle in drafts[0].needles]
+        depths = [needle.depth for needle in drafts[0].needles]
+        return Filled(budget, drafts, filling.insert(texts, depths, costs), mark, whole)
+
+    if whole:
+        result = _search(take, room, budget.length, filled)
+    else:
+        filling = take(room)
+        result = filled(filling)
+        # The first unit has no seam before it, and may cost a token more than its sum says.
+        while result.longest > budget.length and len(filling):
+            filling = filling.first(len(filling) - 1)
+            result = filled(filling)
+    if result.longest > budget.length:
+        raise TooLongError(result.longest, budget.length)
+    return result
 
 
-Locate = Callable[[int], int]
-"""A function from a character of a needle's piece to the index of its token in the plain text."""
+def _search(take: Take, room: int, length: int, filled: Callable[[Filling], Filled]) -> Filled:
+    """Return the longest prompt that fits, by tokenizing prompts of different sizes."""
+    filling = take(room + SLACK)
+    low, high = 0, len(filling)
+    best = filled(filling.first(0))
+    # Units that share tokens cost less than their sum: take more until they do not fit.
+    while best.longest <= length and filled(filling.first(high)).longest <= length:
+        room *= 2
+        filling = take(room + SLACK)
+        if len(filling) <= high:
+            break
+        high = len(filling)
+    while best.longest <= length and low < high:
+        middle = (low + high + 1) // 2
+        prompt = filled(filling.first(middle))
+        if prompt.longest <= length:
+            low, best = middle, prompt
+        else:
+            high = middle - 1
+    return best
 
 
-def _token(before: int, ends: Sequence[int], start: int, character: int) -> int:
-    """Return the index of the token of a character of the piece that begins at ``start``."""
-    return before + bisect.bisect_right(ends, start + character)
+class Place(NamedTuple):
+    """How to find the tokens of a needle.
+
+    ``before`` tokens precede a text whose tokens end at the characters ``ends``; the needle's piece
+    begins at its character ``start``.
+    """
+
+    before: int
+    ends: list[int]
+    start: int
+
+    def token(self, character: int) -> int:
+        """Return the index of the token with this character of the piece."""
+        return self.before + bisect.bisect_right(self.ends, self.start + character)
 
 
 @dataclass(frozen=True)
-class Composer:
-    """Fills drafts from one haystack, by sums: exact where the tokenizer splits at the seams.
+class Filled:
+    """One filled context and the questions about it; index it to get a sample.
 
-    ``mark`` returns the parts of units of the haystack, given the text of each and the character
-    of the prompt at which it begins.
+    The drafts differ in the text after the context, in their references, and in which needles hold
+    these.
     """
 
     budget: Budget
-    haystack: Counted
-    mark: Callable[[Iterable[tuple[str, int]]], list[Part]] = lambda units: []
-
-    def share(self, drafts: Sequence[Draft], take: Take) -> Shared:
-        """Return drafts filled with one context, up to the budget of the longest of them.
-
-        Raises
-        ------
-        TooLongError
-            If a draft alone is longer than the budget.
-        """
-        first, budget = drafts[0], self.budget
-        costs = budget.costs(first, self.haystack.seam)
-        fixed = max(budget.fixed(draft, costs) for draft in drafts)
-        room = budget.length - fixed
-        if room < first.least:
-            raise TooLongError(fixed + first.least, budget.length)
-        texts = [needle.text for needle in first.needles]
-        depths = [needle.depth for needle in first.needles]
-
-        def compose(filling: Filling) -> Shared:
-            context = filling.insert(texts, depths, costs)
-            return Shared(self, drafts, context, [self.lengths(draft, context) for draft in drafts])
-
-        shared = self.fill(take, room, compose)
-        if not shared.fits:
-            raise TooLongError(shared.longest, budget.length)
-        return shared
-
-    def fill(self, take: Take, room: int, compose: Callable[[Filling], Shared]) -> Shared:
-        """Return the longest context that fits the budget; one without units where none does."""
-        filling = take(room)
-        # The first unit has no seam before it and may cost a token more than its sum says.
-        while not (shared := compose(filling)).fits and len(filling):
-            filling = filling.first(len(filling) - 1)
-        return shared
-
-    def lengths(self, draft: Draft, context: Context) -> tuple[int, int]:
-        """Return the number of tokens of the prompt as it is fed, and as plain text.
-
-        Both have the answer prefix, and not the answer.
-        """
-        budget, frame, seams = self.budget, self.budget.frame, self.budget.seams
-        last = context.pieces[-1] if context.pieces else ""
-        before, after = frame.before + draft.head, budget.after(draft)
-        end = budget.beside(after, before=ANCHOR) - seams.cost(ANCHOR, after)
-        fed = self._head(draft) + self._first(before, context) + context.total
-        fed += seams.cost(last, after) + end
-        if not (frame.chat or frame.before):
-            return fed + frame.special, fed
-        rest = draft.tail + budget.prefix(draft)
-        plain = self._opening(draft, context) + context.total + seams.cost(last, rest)
-        return fed + frame.special, plain + seams.count(rest)
-
-    def _head(self, draft: Draft) -> int:
-        """Return the tokens of the text before the context, as a model is fed it."""
-        text = self.budget.frame.before + draft.head
-        return self.budget.beside(text, after=ANCHOR) - self.budget.seams.cost(text, ANCHOR)
-
-    def _plain_head(self, draft: Draft) -> int:
-        """Return the tokens of the text before the context, as plain text."""
-        seams, before = self.budget.seams, self.budget.frame.before
-        return self._head(draft) - seams.count(before) - seams.cost(before, draft.head)
-
-    def _first(self, head: str, context: Context) -> int:
-        """Return how many tokens more than after ``ANCHOR`` the first piece adds."""
-        if not context.pieces:
-            return 0
-        seams, first, usual = self.budget.seams, context.pieces[0], ANCHOR + context.seam
-        return seams.cost(head, first) - seams.cost(usual, first) - self.budget.beside(usual)
-
-    def _opening(self, draft: Draft, context: Context) -> int:
-        """Return the tokens of the plain text before the first piece, less what its cost has."""
-        return self._plain_head(draft) + self._first(draft.head, context)
-
-    def locate(self, draft: Draft, context: Context) -> list[Locate]:
-        """Return for each needle a function that finds the tokens of its characters."""
-        if not context.slots:
-            return []
-        count, ends = self.budget.seams.count, self.budget.seams.ends
-        opening = self._opening(draft, context) - count(ANCHOR)
-        # What stands before each needle when its tokens are looked at.
-        usual, near = ANCHOR + context.seam, ending(draft.head)
-        located = list[Locate]()
-        for slot, before in zip(context.slots, context.firsts, strict=True):
-            text = usual if slot else near
-            first = opening + before if slot else self._plain_head(draft) - count(near)
-            located.append(partial(_token, first, ends(text + context.pieces[slot]), len(text)))
-        return located
-
-
-class Whole(Composer):
-    """Tokenizes every prompt: slow, and needed for tokenizers that merge across seams."""
-
-    def lengths(self, draft: Draft, context: Context) -> tuple[int, int]:
-        text, prefix = draft.head + context.text + draft.tail, self.budget.prefix(draft)
-        fed = self.budget.fed(text, prefix)
-        return fed, self.budget.plain(text, prefix, fed)
-
-    def locate(self, draft: Draft, context: Context) -> list[Locate]:
-        text = draft.head + context.text + draft.tail
-        ends = [end for _, end in self.budget.tokenizer.spans([text])[0]]
-        return [
-            partial(_token, 0, ends, len(draft.head) + start) for start in context.needle_starts()
-        ]
-
-    def fill(self, take: Take, room: int, compose: Callable[[Filling], Shared]) -> Shared:
-        filling = take(room + SLACK)
-        low, high = 0, len(filling)
-        best = compose(filling.first(0))
-        # Tokens that hold several units make their sum too large: take more until it does not fit.
-        while best.fits and compose(filling.first(high)).fits:
-            room *= 2
-            filling = take(room + SLACK)
-            if len(filling) <= high:
-                # All there is.
-                break
-            high = len(filling)
-        while best.fits and low < high:
-            middle = (low + high + 1) // 2
-            shared = compose(filling.first(middle))
-            if shared.fits:
-                low, best = middle, shared
-            else:
-                high = middle - 1
-        return best
-
-
-@dataclass(frozen=True)
-class Shared:
-    """One context, and a sample for each question about it, made when it is asked for.
-
-    The drafts of one context differ in the text that follows it (``tail``, ``answer_prefix``), in
-    their references, and in which needles hold these. ``lengths`` are for each of them the tokens
-    of the prompt as it is fed, and as plain text, without the answer.
-    """
-
-    composer: Composer
     drafts: Sequence[Draft]
     context: Context
-    lengths: Sequence[tuple[int, int]]
+    mark: Mark
+    whole: bool
 
     def text(self, number: int) -> str:
         """Return the prompt of a question, without the answer prefix."""
         draft = self.drafts[number]
         return draft.head + self.context.text + draft.tail
 
+    # --- Lengths ----------------------------------------------------------------------------------
+
+    @property
+    def longest(self) -> int:
+        """The number of tokens of the longest prompt, including the answer."""
+        lengths = [max(self.lengths(number)) for number in range(len(self.drafts))]
+        return max(lengths) + self.budget.tokens_to_generate
+
+    def lengths(self, number: int) -> tuple[int, int]:
+        """Return the tokens of a prompt as the model reads it, and of its plain text."""
+        if self.whole:
+            return self.tokenized(number)
+        budget, draft = self.budget, self.drafts[number]
+        read = self._sum(*budget.around(draft))
+        if not (budget.frame.chat or budget.frame.before):
+            return read + budget.frame.special, read
+        plain = self._sum(draft.head, draft.tail + budget.prefix(draft))
+        return read + budget.frame.special, plain
+
+    def tokenized(self, number: int) -> tuple[int, int]:
+        """Return the same as `lengths`, by tokenizing the whole prompt."""
+        budget, frame, text = self.budget, self.budget.frame, self.text(number)
+        prefix = budget.prefix(self.drafts[number])
+        read = budget.tokenizer.count(frame.prompt(text, prefix))
+        plain = read
+        if frame.chat or frame.before:
+            plain = budget.tokenizer.count(text + prefix)
+        return read + frame.special, plain
+
+    def _sum(self, before: str, after: str) -> int:
+        """Return the number of tokens of the context between two texts."""
+        count, pieces = self.budget.tokenizer.count, self.context.pieces
+        if not pieces:
+            return count(before + after)
+        last, joined, anchor = self.budget.tokenizer.counts(
+            [pieces[-1], pieces[-1] + after, ANCHOR]
+        )
+        return self._opening(before) + anchor + self.context.total + joined - last
+
+    def _opening(self, before: str) -> int:
+        """Return the tokens of a text and the first piece, less those of this piece elsewhere."""
+        first = self.context.pieces[0]
+        opening, elsewhere = self.budget.tokenizer.counts(
+            [before + first, ANCHOR + self.context.seam + first]
+        )
+        return opening - elsewhere
+
+    # --- Samples ----------------------------------------------------------------------------------
+
     def __getitem__(self, number: int) -> Sample:
-        draft, budget, text = self.drafts[number], self.composer.budget, self.text(number)
-        fed, plain = self.lengths[number]
-        tokens, order = self.composer.locate(draft, self.context), draft.order
+        """Return the sample of a question."""
+        draft, budget, text = self.drafts[number], self.budget, self.text(number)
+        read, plain = self.lengths(number)
+        places, depths, order = self._places(draft, text), self.context.depths(), draft.order
         return Sample(
             index=-1,
             input=budget.tokenizer.unmark(text),
             outputs=draft.outputs,
             length=plain + budget.tokens_to_generate,
-            length_w_model_temp=fed + budget.tokens_to_generate,
+            length_w_model_temp=read + budget.tokens_to_generate,
             answer_prefix=budget.prefix(draft),
-            token_position_answer=self._first_value(draft, tokens[order[0]]) if order else None,
-            parts=self._parts(draft, tokens, len(text)),
-            depths=[self._depths[at] for at in order],
-            token_positions=[tokens[at](0) for at in order],
+            token_position_answer=self._first_value(draft, places) if order else None,
+            parts=self._parts(draft, places, len(text)),
+            depths=[depths[at] for at in order],
+            token_positions=[places[at].token(0) for at in order],
             golds=[[*gold] for gold in draft.golds],
             id=draft.id,
             cluster=draft.cluster,
             facts=draft.facts,
         )
 
-    @property
-    def longest(self) -> int:
-        """The number of tokens of the longest of its samples, the answer included."""
-        return max(map(max, self.lengths)) + self.composer.budget.tokens_to_generate
+    def _places(self, draft: Draft, text: str) -> list[Place]:
+        """Return for each needle how to find its tokens in the plain text."""
+        context, spans = self.context, self.budget.tokenizer.spans
+        if not context.slots:
+            return []
+        if self.whole:
+            ends = [end for _, end in spans([text])[0]]
+            return [Place(0, ends, len(draft.head) + start) for start in context.needle_starts()]
+        opening, usual = self._opening(draft.head), ANCHOR + context.seam
+        befores = [usual if slot else draft.head for slot in context.slots]
+        texts = [
+            before + context.pieces[slot]
+            for before, slot in zip(befores, context.slots, strict=True)
+        ]
+        return [
+            Place(opening + first if slot else 0, [end for _, end in tokens], len(before))
+            for slot, first, tokens, before in zip(
+                context.slots, context.firsts, spans(texts), befores, strict=True
+            )
+        ]
 
-    @property
-    def fits(self) -> bool:
-        """Whether all of its samples are within the budget."""
-        return self.longest <= self.composer.budget.length
+    def _first_value(self, draft: Draft, places: Sequence[Place]) -> int:
+        """Return the index of the first token of the first value that the question asks for."""
+        at = draft.order[0]
+        needle, piece = draft.needles[at], self.context.pieces[self.context.slots[at]]
+        # A filling may have put a label before the needle.
+        return places[at].token(len(piece) - len(needle.text) + needle.value_start)
 
-    @cached_property
-    def _depths(self) -> list[float]:
-        """The depth that each needle reached, 0 to 100; it may differ from the one in the draft."""
-        return self.context.depths()
-
-    def _units(self) -> Iterator[tuple[str, int]]:
-        """Yield the haystack's own units, each with the character at which it begins."""
-        needles = {*self.context.slots}
-        starts = self.context.starts(len(self.drafts[0].head))
-        for number, (piece, start) in enumerate(zip(self.context.pieces, starts, strict=True)):
-            if number not in needles:
-                yield piece, start
-
-    def _first_value(self, draft: Draft, token: Locate) -> int:
-        """Return the index of the first token of the first value that is asked for."""
-        needle = draft.needles[draft.order[0]]
-        piece = self.context.pieces[self.context.slots[draft.order[0]]]
-        # A filling may have put a label before the needle. One without a value counts as one.
-        return token(len(piece) - len(needle.text) + needle.value_start)
-
-    def _parts(self, draft: Draft, tokens: Sequence[Locate], size: int) -> list[Part]:
+    def _parts(self, draft: Draft, places: Sequence[Place], size: int) -> list[Part]:
         """Return the parts of a prompt of ``size`` characters."""
-        parts, context = list[Part](), self.context
-        total, needed = max(1, context.total), {*draft.order[: draft.asked]}
-        places = zip(draft.needles, context.slots, context.needle_starts(), strict=True)
-        for number, (needle, slot, place) in enumerate(places):
-            start = len(draft.head) + place
-            end = start + len(context.pieces[slot])
+        context, begin, end = self.context, len(draft.head), size - len(draft.tail)
+        depths, starts, asked = (
+            context.depths(),
+            context.needle_starts(),
+            draft.order[: draft.asked],
+        )
+        parts = [*draft.head_parts]
+        for at, needle in enumerate(draft.needles):
+            piece, start, token = (
+                context.pieces[context.slots[at]],
+                begin + starts[at],
+                places[at].token,
+            )
+            role = draft.role if at in asked else "distractor"
             value = needle.text[slice(*needle.value)] if needle.value else None
-            role, token = draft.role if number in needed else "distractor", tokens[number]
-            parts.append(Part(role, start, end, needle.key, value, self._depths[number], token(0)))
+            stop = start + len(piece)
+            parts.append(Part(role, start, stop, needle.key, value, depths[at], token(0)))
             # A filling may have put a label before the needle.
-            text = end - len(needle.text)
+            label = len(piece) - len(needle.text)
+            text = start + label
             if needle.value:
-                first, last = needle.value
-                parts.append(Part("value", text + first, text + last))
-            for role, first, last, key, *_ in needle.within:
-                at = token(text + first - start)
-                depth = round(100 * (context.firsts[number] + at - token(0)) / total, 2)
-                where = text + first, text + last
-                parts.append(Part(role, *where, key, needle.text[first:last], depth, at))
-        begin, end = len(draft.head), size - len(draft.tail)
+                parts.append(Part("value", text + needle.value[0], text + needle.value[1]))
+            for inner in needle.within:
+                position, named = token(label + inner.start), needle.text[inner.start : inner.end]
+                before = context.firsts[at] + position - token(0)
+                depth = round(100 * before / max(1, context.total), 2)
+                where = text + inner.start, text + inner.end
+                parts.append(Part(inner.role, *where, inner.key, named, depth, position))
         if end > begin:
             parts.append(Part("context", begin, end))
         parts.append(Part("question", end, size))
-        return in_order([*draft.head_parts, *parts, *self.composer.mark(self._units())])
+        return in_order([*parts, *self.mark(self._units(begin))])
+
+    def _units(self, begin: int) -> Iterable[tuple[str, int]]:
+        """Yield the units of the haystack, each with its first character in the prompt."""
+        needles = {*self.context.slots}
+        starts = self.context.starts(begin)
+        for number, (piece, start) in enumerate(zip(self.context.pieces, starts, strict=True)):
+            if number not in needles:
+                yield piece, start

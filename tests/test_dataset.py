@@ -100,7 +100,7 @@ def test_how_often_a_sentence_is_repeated_is_counted_in_the_finished_prompt(task
 
 
 def test_repeated_texts_are_warned_of_once_for_each_cell():
-    dataset_module._warn.cache_clear()
+    dataset_module._warn_once.cache_clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for length in (1100, 1100, 3000, 250):
@@ -111,7 +111,7 @@ def test_repeated_texts_are_warned_of_once_for_each_cell():
     assert [re.search(r"at ([\d,]+) tokens", text)[1] for text in said] == ["1,100", "3,000"]
     times = made(length=1100, language="en", texts=[NUMBERED]).repeats
     assert "niah_single_2 at 1,100 tokens (en): the haystack repeats its texts" in said[0]
-    assert f"on average a sentence stands there {times:g} times" in said[0]
+    assert f"on average {times:g} times a sentence" in said[0]
     assert made("niah_single_1", 3000).repeats is None
     assert made("cwe", 3000, language="en").repeats is None
 

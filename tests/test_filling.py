@@ -1,61 +1,66 @@
-"""Seams: the cost of joining two texts is what counting the joined text says."""
+"""Filling: sums give the same lengths and token positions as tokenizing the whole prompt."""
 
 from __future__ import annotations
+
+import random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import make_tokenizer
-from rulerlib import filling, tokens
+from rulerlib import tokens
+from rulerlib.filling import Budget, TooLongError, fill
+from rulerlib.haystack import DEPTHS, Draft, Haystack, Needle
+from rulerlib.prompts import Frame
 from rulerlib.tokens import Words
 
-# Texts as prompts have them: words, numbers, marks, newlines, and a word longer than a seam sees.
-PIECES = st.sampled_from(
-    ["Græsset", " er", " grønt", ".", "\n", " ", "1234567", "-", "æøå", "e", "x" * 40, "  ", "d4e5"]
-)
-TEXTS = st.lists(PIECES, max_size=40).map("".join)
+UNITS = ["Himlen er blå.", "Solen er gul.", "Der er 12345 får på øen, og 1 ged.", "Nej!"]
+TEXTS = st.lists(st.sampled_from(UNITS), min_size=1, max_size=4)
 
 
 @pytest.mark.hypothesis
-@pytest.mark.parametrize("kind", ["words", "bytelevel", "metaspace", "llama2", "lille"])
-def test_a_seam_costs_what_the_joined_text_says(kind):
+@pytest.mark.parametrize("kind", ["words", "bytelevel", "metaspace", "lille"])
+def test_sums_are_what_the_finished_prompt_has(kind):
     tokenizer = tokens.load("lille") if kind == "lille" else make_tokenizer(kind)
-    joins = filling.seams_of(tokenizer)
-    assert filling.seams_of(tokenizer) is joins, "all who ask share what was counted"
+    haystack = Haystack(UNITS, " ", tokenizer)
 
-    @settings(max_examples=150)
-    @given(TEXTS, TEXTS)
-    def hold(left, right):
-        apart = tokenizer.count(left) + tokenizer.count(right)
-        assert joins.cost(left, right) == tokenizer.count(left + right) - apart
+    @settings(max_examples=50)
+    @given(TEXTS, st.integers(80, 400), st.lists(st.sampled_from(DEPTHS), max_size=4).map(sorted))
+    def hold(texts, length, depths):
+        needles = [
+            Needle(f"Kode {at} er 77{at}.", depth, (10, 13)) for at, depth in enumerate(depths)
+        ]
+        draft = Draft(f"{texts[0]} Læs:\n", f"\n{texts[-1]}", " Svar:", ["77"], needles)
+        draft.order = [*range(len(needles))]
+        budget = Budget(tokenizer, Frame(before="Hej. "), length, 16)
+        try:
+            filled = fill([draft], lambda room: haystack.take(room, 1), " ", budget)
+        except TooLongError:
+            return
+        assert filled.lengths(0) == filled.tokenized(0)
+        assert filled.longest <= length
+        sample, spans = filled[0], tokenizer.spans([filled.text(0)])[0]
+        for part in sample.parts_of("needle", "distractor"):
+            start, end = spans[part.token_position]
+            assert start <= part.start < end
 
     hold()
 
 
-@given(TEXTS)
-def test_what_decides_is_short_where_there_is_white_space(text):
-    near, after = filling.beginning(text), filling.ending(text)
-    assert text.startswith(near)
-    assert text.endswith(after)
-    assert len(near) >= min(len(text), filling.NEAR)
-    assert len(after) >= min(len(text), filling.NEAR)
+def test_a_prompt_takes_as_many_units_as_fit():
+    haystack, rng = Haystack(UNITS, " ", Words()), random.Random(1)
+    draft = Draft("Read. ", " What?", " It is", ["x"])
+    for length in range(20, 120):
+        start = rng.randrange(len(UNITS))
+        budget = Budget(Words(), Frame(), length, 5)
+        filled = fill([draft], lambda room, start=start: haystack.take(room, start), " ", budget)
+        following = UNITS[(start + len(filled.context.pieces)) % len(UNITS)]
+        assert filled.longest <= length < filled.longest + Words().count(" " + following)
 
 
-def test_a_long_text_is_looked_at_near_its_ends_alone():
-    assert len(filling.beginning("ord " * 100)) <= filling.NEAR + 4
-    assert len(filling.ending("ord " * 100)) <= filling.NEAR + 4
-
-
-def test_long_texts_are_counted_once(monkeypatch):
-    tokenizer, asked = Words(), []
-    for name in ("spans", "counts"):
-        ours = getattr(Words(), name)
-        monkeypatch.setattr(
-            tokenizer, name, lambda texts, ours=ours: asked.extend(texts) or ours(texts)
-        )
-    joins = filling.Seams(tokenizer)
-    long = "Himlen er blå. " * 1000
-    for tail in ("Hvad?", "Hvor?", "Hvem?"):
-        assert joins.count(long) + joins.cost(long, tail) + 2 == Words().count(long + tail)
-    assert [text for text in asked if len(text) > 200] == [long]
+def test_a_draft_that_does_not_fit_says_how_many_tokens_it_needs():
+    budget = Budget(Words(), Frame(), 10, 8)
+    with pytest.raises(TooLongError) as caught:
+        fill([Draft("Read it. ", " What?", "", ["x"])], lambda room: None, " ", budget)
+    assert caught.value.needed > 10

@@ -185,7 +185,7 @@ def test_budgets_are_exact_and_never_exceeded(kind):
 @pytest.mark.parametrize("task", ["niah_single_2", "niah_multiquery", "niah_multikey_3"])
 def test_a_tokenizer_that_merges_across_seams_is_warned_about(nasty, task):
     data = Dataset(task, 1500, "da", nasty, num_samples=2)
-    sentence = "'nasty' merges text across the seams of the haystack; every prompt is tokenized"
+    sentence = "'nasty' merges text across the units of the haystack: every prompt is tokenized"
     with pytest.warns(UserWarning, match=sentence):
         samples = list(data)
     for sample in samples:

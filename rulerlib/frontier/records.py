@@ -39,7 +39,7 @@ from statistics import fmean
 
 from rulerlib import frontier
 from rulerlib.errors import number, one_of, whole_number
-from rulerlib.filling import Shared, Take
+from rulerlib.filling import Filled, Take
 from rulerlib.haystack import Draft, Filling, Sized, largest
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import answer_line
@@ -342,7 +342,7 @@ class Records(Maker):
 
         return Sized(make, max(0, room - least), "\n")
 
-    def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Shared:
+    def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Filled:
         """See `Maker.shared`; what is to be counted is counted in the finished context."""
         shared = super().shared(index, rng, queries, whole)
         for draft in shared.drafts:

@@ -45,7 +45,7 @@ class OwnNeedles(niah.Needles):
         return {key: [self.fixed_value] for key in drawn}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Samples(Dataset):
     """A dataset whose needle can be moved without anything being counted anew.
 

@@ -6,7 +6,6 @@ of a task asks that value; no module outside a family asks which family it is.
 
 from __future__ import annotations
 
-import contextlib
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 from rulerlib.errors import DataError, number
-from rulerlib.filling import Budget, Composer, Shared, Take, TooLongError, Whole
+from rulerlib.filling import Budget, Filled, Take, TooLongError, fill
 from rulerlib.haystack import Draft, Haystack, prose
 from rulerlib.languages import Language
 from rulerlib.parts import Part
@@ -204,7 +203,7 @@ class Maker(ABC):
         """
         return digest([repr(self.wording.section(self.section))]) if self.section else None
 
-    def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Shared:
+    def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Filled:
         """Return one context with ``queries`` questions.
 
         Parameters
@@ -221,11 +220,15 @@ class Maker(ABC):
         ParameterError, DataError
             As `plan`.
         """
-        composer = (Whole if whole else Composer)(self.budget, self.haystack, self.mark)
-        for _ in range(ATTEMPTS - 1):
-            with contextlib.suppress(TooLongError):
-                return composer.share(*self.plan(index, rng, queries))
-        return composer.share(*self.plan(index, rng, queries))
+        attempts = 0
+        while True:
+            drafts, take = self.plan(index, rng, queries)
+            try:
+                return fill(drafts, take, self.haystack.seam, self.budget, self.mark, whole)
+            except TooLongError:
+                attempts += 1
+                if attempts == ATTEMPTS:
+                    raise
 
 
 def explain_values(prediction: Prediction, cut_off: bool) -> str:

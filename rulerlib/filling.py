@@ -310,42 +310,32 @@ class Filled:
     def _parts(self, draft: Draft, places: Sequence[Place], size: int) -> list[Part]:
         """Return the parts of a prompt of ``size`` characters."""
         context, begin, end = self.context, len(draft.head), size - len(draft.tail)
-        depths, starts, asked = (
-            context.depths(),
-            context.needle_starts(),
-            draft.order[: draft.asked],
-        )
+        starts = [begin + start for start in context.starts()]
+        depths, asked = context.depths(), {*draft.order[: draft.asked]}
         parts = [*draft.head_parts]
         for at, needle in enumerate(draft.needles):
-            piece, start, token = (
-                context.pieces[context.slots[at]],
-                begin + starts[at],
-                places[at].token,
-            )
+            slot, token = context.slots[at], places[at].token
+            start, stop = starts[slot], starts[slot] + len(context.pieces[slot])
             role = draft.role if at in asked else "distractor"
             value = needle.text[slice(*needle.value)] if needle.value else None
-            stop = start + len(piece)
             parts.append(Part(role, start, stop, needle.key, value, depths[at], token(0)))
             # A filling may have put a label before the needle.
-            label = len(piece) - len(needle.text)
-            text = start + label
+            text = stop - len(needle.text)
             if needle.value:
                 parts.append(Part("value", text + needle.value[0], text + needle.value[1]))
             for inner in needle.within:
-                position, named = token(label + inner.start), needle.text[inner.start : inner.end]
+                first, last = text + inner.start, text + inner.end
+                position, named = token(first - start), needle.text[inner.start : inner.end]
                 before = context.firsts[at] + position - token(0)
                 depth = round(100 * before / max(1, context.total), 2)
-                where = text + inner.start, text + inner.end
-                parts.append(Part(inner.role, *where, inner.key, named, depth, position))
+                parts.append(Part(inner.role, first, last, inner.key, named, depth, position))
         if end > begin:
             parts.append(Part("context", begin, end))
         parts.append(Part("question", end, size))
-        return in_order([*parts, *self.mark(self._units(begin))])
-
-    def _units(self, begin: int) -> Iterable[tuple[str, int]]:
-        """Yield the units of the haystack, each with its first character in the prompt."""
-        needles = {*self.context.slots}
-        starts = self.context.starts(begin)
-        for number, (piece, start) in enumerate(zip(self.context.pieces, starts, strict=True)):
-            if number not in needles:
-                yield piece, start
+        needles = {*context.slots}
+        units = (
+            (piece, start)
+            for slot, (piece, start) in enumerate(zip(context.pieces, starts, strict=True))
+            if slot not in needles
+        )
+        return in_order([*parts, *self.mark(units)])

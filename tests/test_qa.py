@@ -232,7 +232,7 @@ def test_too_few_documents_are_repeated_with_a_warning(kind, request, tmp_path):
         UserWarning, match=r"repeats its documents, on average [\d.]+ times"
     ) as said:
         data = Dataset("qa_1", 6000, "en", tokenizer, num_samples=3, knobs=knobs)
-    factor = float(re.search(r"each of them ([\d.]+) times", str(said[0].message))[1])
+    factor = float(re.search(r"on average ([\d.]+) times", str(said[0].message))[1])
     for sample in data:
         texts = [text for _, text in numbered(sample.input)]
         (target,) = {text for text in texts if texts.count(text) == 1}

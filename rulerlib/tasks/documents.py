@@ -15,7 +15,7 @@ from operator import add
 from rulerlib.filling import Budget
 from rulerlib.haystack import Context, Filling
 from rulerlib.sources.source import Rows
-from rulerlib.tokens import ANCHOR, Tokenizer, costs_of
+from rulerlib.tokens import ANCHOR, Tokenizer, costs
 
 # Documents whose length tells how long one is.
 LOOKED_AT = 64
@@ -50,8 +50,8 @@ class CountedDocuments:
         """Return what each document adds in tokens after its label."""
         new = [index for index in dict.fromkeys(indices) if index not in self.costs]
         if new:
-            costs = costs_of([*map(self.text, new)], self.seam, self._tokenizer)
-            self.costs.update(zip(new, costs, strict=True))
+            counted = costs([*map(self.text, new)], self.seam, self._tokenizer)
+            self.costs.update(zip(new, counted, strict=True))
         return [*map(self.costs.__getitem__, indices)]
 
     def ending(self, text: str) -> int:

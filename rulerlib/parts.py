@@ -1,4 +1,4 @@
-"""The parts of a prompt: where each needle, value, document and the question stand.
+"""The parts of a prompt: the positions of needles, values, documents and the question.
 
 >>> text = "The code for a-b is: 1234567."
 >>> parts = [Part("needle", 0, 29, key="a-b", depth=0), Part("value", 21, 28)]
@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+import pydantic
 
 from rulerlib.errors import DataError, shortened
 
@@ -17,31 +19,27 @@ from rulerlib.errors import DataError, shortened
 class Part(NamedTuple):
     """A labelled stretch of a prompt.
 
-    A part may lie within another one: a value stands in its needle. The characters of a value
-    part are the value.
+    A part may lie within another one, as a value lies within its needle.
 
     Attributes
     ----------
     role
-        What it is:
+        One of:
 
-        - ``system``: an instruction that harnesses send as a message of its own, before
-          the user's;
+        - ``system``: an instruction that harnesses send as a system message;
         - ``context``: everything between the instruction and the question;
         - ``example``: a worked example, with its answer;
-        - ``question``: what follows the context;
-        - ``needle``: a sentence that is asked for;
-        - ``distractor``: a sentence, chain or document like the ones asked for, that is
-          not;
-        - ``hop``: an assignment of the chain that is asked for;
+        - ``question``: the text after the context;
+        - ``needle``: a sentence with the answer;
+        - ``distractor``: a sentence, chain or document of the same form without the answer;
+        - ``hop``: an assignment of the chain that leads to the answer;
         - ``document``: a document that the answer needs;
-        - ``value``: a value: in a needle, a hop, a distractor or a document;
-        - ``operand``: a number, date or name in a document that the answer is computed
-          from.
+        - ``value``: a value in a needle, a hop, a distractor or a document;
+        - ``operand``: a number, date or name from which the answer is computed.
     start, end
         Characters [start, end) of ``Sample.input``.
     key, value
-        The key and the value of a needle, a hop or a distractor, if known.
+        The key and the value of a needle, a hop or a distractor, or None.
     depth
         Its depth in the context, from 0 (start) to 100 (end), see
         `rulerlib.haystack.Context.depths`.
@@ -58,12 +56,6 @@ class Part(NamedTuple):
     token_position: int | None = None
 
 
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "key": str, "value": str, "depth": (int, float), "token_position": int,
-}  # fmt: skip
-"""The optional fields, and the types of their values."""
-
-
 def in_order(parts: Iterable[Part]) -> list[Part]:
     """Return parts by rising start; outer parts come before those within them."""
     return sorted(parts, key=lambda part: (part.start, -part.end))
@@ -74,6 +66,26 @@ def of_role(parts: Iterable[Part], *roles: str) -> list[Part]:
     return [part for part in parts if part.role in roles]
 
 
+# --- In a file ------------------------------------------------------------------------------------
+
+
+class _Columns(pydantic.BaseModel):
+    """Parts of one role as they are written: a list for each field that is known."""
+
+    model_config = pydantic.ConfigDict(strict=True, allow_inf_nan=False)
+
+    role: str
+    start: list[int]
+    end: list[int]
+    key: list[str | None] | None = None
+    value: list[str | None] | None = None
+    depth: list[float | None] | None = None
+    token_position: list[int | None] | None = None
+
+
+_OPTIONAL = ("key", "value", "depth", "token_position")
+
+
 def parts_to_data(parts: Iterable[Part]) -> list[dict[str, Any]]:
     """Return parts as plain data: for each role, and the fields known of it, an object of lists.
 
@@ -82,12 +94,11 @@ def parts_to_data(parts: Iterable[Part]) -> list[dict[str, Any]]:
     """
     groups: dict[tuple[str, ...], dict[str, Any]] = {}
     for part in parts:
-        known = [name for name in _TYPES if getattr(part, name) is not None]
-        new: dict[str, list[Any]] = {name: [] for name in ("start", "end", *known)}
-        group = groups.setdefault((part.role, *known), {"role": part.role, **new})
-        for name in new:
-            group[name].append(getattr(part, name))
-    return [*groups.values()]
+        names = ["start", "end", *(name for name in _OPTIONAL if getattr(part, name) is not None)]
+        group = groups.setdefault((part.role, *names), {"role": part.role})
+        for name in names:
+            group.setdefault(name, []).append(getattr(part, name))
+    return list(groups.values())
 
 
 def parts_from_data(values: Any, size: int) -> list[Part]:
@@ -96,7 +107,7 @@ def parts_from_data(values: Any, size: int) -> list[Part]:
     Parameters
     ----------
     values
-        What was read from a file.
+        The value of the field ``parts`` in a file.
     size
         The number of characters of the prompt.
 
@@ -117,26 +128,18 @@ def parts_from_data(values: Any, size: int) -> list[Part]:
 
 def _of_group(group: Any) -> list[Part]:
     """Return the parts of one object of `parts_to_data`."""
-    problem = DataError(f"the parts {shortened(group)} are not objects of lists of equal length")
-    if not isinstance(group, dict) or not isinstance(group.get("role"), str):
-        raise problem
-    fields: dict[str, Sequence[Any]] = {}
-    for name in ("start", "end", *_TYPES):
-        if name in group or name in ("start", "end"):
-            fields[name] = _column(group, name, problem)
-    if len({len(values) for values in fields.values()}) != 1:
-        raise problem
-    rows = zip(*fields.values(), strict=True)
-    return [Part(group["role"], **dict(zip(fields, row, strict=True))) for row in rows]
-
-
-def _column(group: dict[str, Any], name: str, problem: DataError) -> list[Any]:
-    """Return the values of one field, checked."""
-    values, kind = group.get(name), _TYPES.get(name, int)
-    if not isinstance(values, list):
-        raise problem
-    for value in values:
-        missing = value is None and name in _TYPES
-        if isinstance(value, bool) or not (missing or isinstance(value, kind)):
-            raise DataError(f"a part {shortened(group['role'])} has the {name} {shortened(value)}")
-    return values
+    try:
+        columns = _Columns.model_validate(group)
+        none = [None] * len(columns.start)
+        optional = [getattr(columns, name) for name in _OPTIONAL]
+        rows = zip(
+            columns.start,
+            columns.end,
+            *(none if values is None else values for values in optional),
+            strict=True,
+        )
+        return [Part(columns.role, *row) for row in rows]
+    except ValueError as error:
+        raise DataError(
+            f"the parts {shortened(group)} are not an object of lists of equal length"
+        ) from error

@@ -19,41 +19,52 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import functools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from types import NoneType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_type_hints
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+)
 
 from rulerlib import files
 from rulerlib.errors import LARGEST, DataError, shortened
 from rulerlib.parts import Part, of_role, parts_from_data, parts_to_data
 
-# What a field may hold in a file, by its annotation: its types, those of its items, and in words.
-_KINDS: dict[str, tuple[set[type], set[type], str]] = {
-    "bool": ({bool}, set(), "true or false"),
-    "int": ({int}, set(), "a whole number"),
-    "int | None": ({int, NoneType}, set(), "a whole number or null"),
-    "str": ({str}, set(), "a text"),
-    "str | None": ({str, NoneType}, set(), "a text or null"),
-    "list[str]": ({list}, {str}, "a list of texts"),
-    "list[int]": ({list}, {int}, "a list of whole numbers"),
-    "list[float]": ({list}, {int, float}, "a list of numbers"),
-    "list[list[str]]": ({list}, {list}, "a list of lists of texts"),
-    "list[dict[str, Any]]": ({list}, {dict}, "a list of objects"),
-    "list[Part]": ({list}, {dict}, "a list of objects"),
-    "dict[str, Any]": ({dict}, set(), "an object"),
-}
+Int = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
+"""A whole number of 64 bits, as tables hold it."""
 
-# What is read of `Prediction.others`; other tools may keep there what they like beside it.
-_OTHERS = {
-    "language": "str", "answer_prefix": "str", "parts": "list[Part]", "depths": "list[float]",
-    "context_id": "int | None",
-    "prompt_tokens": "int", "tokens_generated": "int", "finished": "bool",
-    "cut_off": "str | None", "thinking": "str", "repeat": "int", "golds": "list[list[str]]",
-    "cluster": "str", "facts": "dict[str, Any]", "flags": "list[str]",
-}  # fmt: skip
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class _Others(BaseModel):
+    """The types of what is read of `Prediction.others`; other tools may add fields."""
+
+    model_config = _STRICT
+
+    language: str = ""
+    answer_prefix: str = ""
+    depths: list[float] = []
+    context_id: Int | None = None
+    prompt_tokens: Int = 0
+    tokens_generated: Int = 0
+    finished: bool = True
+    cut_off: str | None = None
+    thinking: str = ""
+    repeat: Annotated[int, Field(ge=0, le=LARGEST)] = 0
+    golds: list[list[str]] = []
+    cluster: str = ""
+    facts: dict[str, Any] = {}
+    flags: list[str] = []
 
 
 OPTIONAL = ("golds", "id", "cluster", "facts")
@@ -81,22 +92,15 @@ class Record:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Return the record of plain data; fields of other tools that we do not know are left out.
+        """Return the record of plain data, without the fields of other tools.
 
         Raises
         ------
         DataError
-            If a field that every such record has is missing, or a field is of another type.
+            If a field is missing or of another type.
         """
-        checked: dict[str, Any] = {}
-        for item in fields(cls):
-            name, annotation = item.name, str(item.type)
-            if name in values:
-                size = len(checked.get("input", ""))
-                checked[name] = _checked(name, values[name], annotation, size)
-            elif name in cls.needed:
-                raise DataError(f"the field '{name}' is missing")
-        return cls(**checked)
+        with _one_line():
+            return cls._from_model(_model(cls).model_validate(values))  # type: ignore[arg-type]
 
     @classmethod
     def from_json(cls, line: str) -> Self:
@@ -107,40 +111,54 @@ class Record:
         DataError
             If it is not JSON, not an object, or not such a record.
         """
-        try:
-            values = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            # Numbers of thousands of digits and brackets within brackets are no JSON to Python.
-            raise DataError(f"not valid JSON ({error})") from error
-        if not isinstance(values, dict):
-            raise DataError("not a JSON object")
-        return cls.from_dict(values)
+        with _one_line():
+            return cls._from_model(_model(cls).model_validate_json(line))  # type: ignore[arg-type]
+
+    @classmethod
+    def _from_model(cls, model: BaseModel) -> Self:
+        return cls(**{name: getattr(model, name) for name in model.model_fields_set})
 
 
-def _checked(name: str, value: Any, annotation: str, size: int) -> Any:
-    """Return what a field holds, whose parts lie within ``size`` characters.
+# Building a model takes milliseconds, and every line of a file needs it.
+@functools.cache
+def _model(kind: Any) -> type[BaseModel]:
+    """Return a pydantic model with the fields of a kind of record."""
+    types = get_type_hints(kind, include_extras=True)
+    fields_ = {
+        item.name: (types[item.name], ... if item.name in kind.needed else None)
+        for item in fields(kind)
+    }
+    return create_model(kind.__name__, __config__=_STRICT, **fields_)  # type: ignore[call-overload, no-any-return]
 
-    Raises
-    ------
-    DataError
-        If it may not hold this.
-    """
-    kinds, of_items, words = _KINDS[annotation]
-    items = value if of_items and isinstance(value, list) else ()
-    numbers = [number for number in (value, *items) if isinstance(number, (int, float))]
-    holds = type(value) in kinds and {*map(type, items)} <= of_items
-    # Neither NaN nor infinite; and tables hold 64 bits.
-    if not holds or not all(abs(number) <= LARGEST for number in numbers):
-        raise DataError(f"the field '{name}' is {shortened(value)}, not {words}")
-    if annotation == "list[list[str]]":
-        for item in value:
-            _checked(name, item, "list[str]", size)
-    if annotation == "list[Part]":
-        return parts_from_data(value, size)
-    if name == "others":
-        for other in _OTHERS.keys() & value.keys():
-            _checked(other, value[other], _OTHERS[other], size)
-    return value
+
+@contextlib.contextmanager
+def _one_line() -> Iterator[None]:
+    """Raise the first problem that pydantic finds as a DataError."""
+    try:
+        yield
+    except ValidationError as error:
+        problem = error.errors()[0]
+        original = problem.get("ctx", {}).get("error")
+        if isinstance(original, DataError):
+            raise original from error
+        where = ".".join(map(str, problem["loc"]))
+        message = problem["msg"].replace("Input should be", "must be")
+        if problem["type"] == "missing":
+            message = f"the field '{where}' is missing"
+        elif where:
+            message = f"the field '{where}' is {shortened(problem['input'])}, but {message}"
+        raise DataError(message) from error
+
+
+def _read_parts(values: Any, info: ValidationInfo) -> list[Part]:
+    return parts_from_data(values, len(info.data.get("input", "")))
+
+
+def _check_others(values: Any, info: ValidationInfo) -> Any:
+    with _one_line():
+        _Others.model_validate(values)
+    parts_from_data(values.get("parts", []), len(info.data.get("input", "")))
+    return values
 
 
 @dataclass(slots=True)
@@ -193,19 +211,19 @@ class Sample(Record):
 
     needed: ClassVar[frozenset[str]] = frozenset({"index", "input", "outputs"})
 
-    index: int
+    index: Int
     input: str
     outputs: list[str]
-    length: int = 0
-    length_w_model_temp: int = 0
+    length: Int = 0
+    length_w_model_temp: Int = 0
     answer_prefix: str = ""
-    token_position_answer: int | None = None
+    token_position_answer: Int | None = None
     task: str = ""
     language: str = ""
-    parts: list[Part] = field(default_factory=list)
+    parts: Annotated[list[Part], PlainValidator(_read_parts)] = field(default_factory=list)
     depths: list[float] = field(default_factory=list)
-    token_positions: list[int] = field(default_factory=list)
-    context_id: int | None = None
+    token_positions: list[Int] = field(default_factory=list)
+    context_id: Int | None = None
     golds: list[list[str]] = field(default_factory=list)
     id: str = ""
     cluster: str = ""
@@ -247,13 +265,13 @@ class Prediction(Record):
 
     needed: ClassVar[frozenset[str]] = frozenset({"index", "outputs", "pred"})
 
-    index: int
+    index: Int
     input: str = ""
     outputs: list[str] = field(default_factory=list)
     pred: str = ""
-    others: dict[str, Any] = field(default_factory=dict)
-    truncation: int = -1
-    length: int = -1
+    others: Annotated[dict[str, Any], PlainValidator(_check_others)] = field(default_factory=dict)
+    truncation: Int = -1
+    length: Int = -1
 
     @property
     def parts(self) -> list[Part]:
@@ -284,24 +302,20 @@ class Prediction(Record):
         DataError
             If they are damaged.
         """
-        golds: list[list[str]] = self.others.get("golds") or []
-        if golds:
-            _checked("golds", golds, "list[list[str]]", 0)
-        return golds
+        with _one_line():
+            return _Others.model_validate({"golds": self.others.get("golds") or []}).golds
 
     @property
     def repeat(self) -> int:
-        """Which of several answers to the same sample this is, from 0.
+        """The number of this answer among several answers to the same sample, from 0.
 
         Raises
         ------
         DataError
             If the record says something else.
         """
-        repeat = self.others.get("repeat", 0)
-        if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 0:
-            raise DataError(f"'repeat' is {shortened(repeat)}, not a whole number from 0")
-        return repeat
+        with _one_line():
+            return _Others.model_validate({"repeat": self.others.get("repeat", 0)}).repeat
 
 
 R = TypeVar("R", bound=Record)

@@ -228,9 +228,7 @@ def test_too_few_documents_are_repeated_with_a_warning(kind, request, tmp_path):
     dataset_module._warn_once.cache_clear()
     tokenizer = request.getfixturevalue(kind)
     knobs = {"source": written(tmp_path, articles(4))}
-    with pytest.warns(
-        UserWarning, match=r"repeats its documents, on average [\d.]+ times"
-    ) as said:
+    with pytest.warns(UserWarning, match=r"repeats its documents, on average [\d.]+ times") as said:
         data = Dataset("qa_1", 6000, "en", tokenizer, num_samples=3, knobs=knobs)
     factor = float(re.search(r"on average ([\d.]+) times", str(said[0].message))[1])
     for sample in data:

@@ -114,17 +114,23 @@ def test_nvidia_s_records_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        (b'{"index": 2, "inp', "not valid JSON"),
-        (b"[1, 2]", "not a JSON object"),
+        (b'{"index": 2, "inp', "Invalid JSON"),
+        (b"[1, 2]", "must be an object"),
         (b'{"index": 2, "outputs": ["2"]}', "the field 'input' is missing"),
         (
             b'{"index": 2, "input": "\xff", "outputs": []}',
             "not UTF-8 (invalid start byte at byte 23).",
         ),
-        (b'{"index": 2, "input": 3, "outputs": []}', "the field 'input' is 3, not a text"),
-        (b'{"index": 2, "input": "a", "outputs": [1]}', "'outputs' is [1], not a list of texts"),
-        (b"[" * 10**5, "not valid JSON"),
-        (b'{"index": ' + b"9" * 5000 + b"}", "not valid JSON"),
+        (
+            b'{"index": 2, "input": 3, "outputs": []}',
+            "the field 'input' is 3, but must be a valid string",
+        ),
+        (
+            b'{"index": 2, "input": "a", "outputs": [1]}',
+            "'outputs.0' is 1, but must be a valid string",
+        ),
+        (b"[" * 10**5, "Invalid JSON"),
+        (b'{"index": ' + b"9" * 5000 + b"}", "Invalid JSON"),
     ],
 )
 @pytest.mark.parametrize("unfinished", [False, True])
@@ -152,7 +158,7 @@ def test_a_half_written_last_line_does_not_count_when_resuming(cut, five):
 def test_empty_lines_are_another_tool_s(five):
     five.write_bytes(five.read_bytes().replace(b"\n", b"\n\n"))
     assert list(samples.read(five, Sample)) == FIVE
-    with pytest.raises(DataError, match="line 2: not valid JSON"):
+    with pytest.raises(DataError, match="line 2: Invalid JSON"):
         list(samples.read(five, Sample, unfinished=True))
 
 
@@ -176,16 +182,16 @@ def test_a_damaged_object_is_named(tmp_path, damage):
 @pytest.mark.parametrize(
     ("others", "what"),
     [
-        ({"depths": ["x"]}, "the field 'depths' is ['x'], not a list of numbers"),
-        ({"thinking": None}, "the field 'thinking' is None, not a text"),
-        ({"parts": {}}, "the field 'parts' is {}, not a list of objects"),
+        ({"depths": ["x"]}, "the field 'depths.0' is 'x', but must be a valid number"),
+        ({"thinking": None}, "the field 'thinking' is None, but must be a valid string"),
+        ({"parts": {}}, "the parts {} are not a list"),
         (
             {"parts": [{"role": "word", "start": [3], "end": [5]}]},
             "a part 'word' does not lie within the 4 characters",
         ),
         (
             {"golds": [["a"], "b"]},
-            "the field 'golds' is [['a'], 'b'], not a list of lists of texts",
+            "the field 'golds.1' is 'b', but must be a valid list",
         ),
     ],
 )

@@ -113,7 +113,7 @@ def test_a_file_of_another_tool_is_read_whole(path):
     path.write_bytes(whole[:-1])
     assert read_predictions(path) == [answer(0), answer(1)]
     path.write_bytes(whole[:-3])
-    with pytest.raises(DataError, match="line 2: not valid JSON"):
+    with pytest.raises(DataError, match="line 2: Invalid JSON"):
         read_predictions(path)
     with pytest.raises(DataError, match=r"niah\.settings\.json is missing"):
         Answers(path, {})

@@ -1,7 +1,7 @@
-"""How a question becomes the text that a model is fed, and how the model chooses its answer.
+"""The format of prompts (chat template, system prompt, thinking) and the decoding of answers.
 
-A `PromptFormat` holds how questions are put; ``frame`` says, for one tokenizer, what stands around
-every question. A `Decoding` holds how tokens are chosen.
+`PromptFormat` holds the settings of a format. Its ``frame`` is the text around every question for
+one tokenizer. `Decoding` holds the settings of decoding.
 
 >>> from rulerlib.tokens import Words
 >>> PromptFormat(answer_prefix="none").frame(Words()).prompt("What is 2 + 2?", " It is")
@@ -17,18 +17,18 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from operator import add
 from typing import Any, Self
 
-from rulerlib.errors import ParameterError, flag, is_number, one_of, require, whole_number
+from rulerlib.errors import ParameterError, flag, is_number, one_of, whole_number
 from rulerlib.tokens import Prompt, Tokenizer
 
 TAGS = ("<think>", "</think>")
-"""What most reasoning models put around their thinking."""
+"""The tags around the thinking of most reasoning models."""
 
-# Tags before and after thinking in common formats. Harmony (gpt-oss) has channels, of which "final"
-# holds the answer; servers that drop special tokens leave only the names of the channels.
+# Tags before and after thinking in common formats. In harmony (gpt-oss) the channel "final" holds the
+# answer. Servers that drop special tokens leave only the names of the channels.
 _BEGINNINGS = (
     r"<(?i:(?:seed:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?))>",
     r"\[THINK\]|<\|begin_of_thought\|>|<\|START_THINKING\|>|◁think▷",
@@ -45,49 +45,48 @@ _ENDS = (
 # Tokens of harmony around its channels.
 _HARMONY = re.compile(r"<\|start\|>assistant|<\|(?:end|return)\|>")
 
-# Anything that looks like such a tag, in formats that are not listed above as well.
+# Anything that looks like such a tag, also in other formats.
 _TAG = re.compile(
     r"<\|?/?[\w:]*(?i:think|thought|reason|reflect|analysis|channel|scratchpad)\w*\|?>"
     r"|\[/?THINK\w*\]|◁/?think▷"
 )
 
 PLACES = ("assistant", "user", "none")
-"""Where the answer prefix stands: the beginning of the assistant's turn, which the model continues;
-the end of the user's turn; or nowhere."""
+"""The positions of the answer prefix: at the beginning of the assistant's turn, which the model
+continues; at the end of the user's turn; or nowhere."""
 
-# The quotation marks are there for templates that write texts as JSON or HTML does.
+# With quotation marks, which templates that write JSON or HTML change.
 _MARK = '\ue000"rulerlib"\ue000'
 
-# What chat templates call the switch of thinking: those of Qwen3, GLM-4.5 and SmolLM3; those of
+# The variable that switches thinking on in chat templates: of Qwen3, GLM-4.5 and SmolLM3; of
 # DeepSeek-V3.1 and Granite 3.
 _SWITCHES = ("enable_thinking", "thinking")
 
 
-def _texts(values: Any) -> bool:
-    """Return whether a value is a list of texts, none of them empty."""
-    several = isinstance(values, (list, tuple))
-    return several and all(isinstance(value, str) and value for value in values)
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, (list, tuple)) and all(
+        isinstance(value, str) and value for value in values
+    )
 
 
 @dataclass(frozen=True)
 class PromptFormat:
-    """How questions are put to a model.
+    """The format of prompts.
 
     Attributes
     ----------
     chat
-        True for the chat template, False for plain text, None for the template where there is one.
+        Whether to use the chat template. If None, where the model has one.
     system_prompt
-        The system message before the question; needs a chat template. Where ``chat`` is False it
-        is the first paragraph of the plain text.
+        The system message before the question. Without a chat template it is the first paragraph.
     answer_prefix
-        Where the answer prefix stands, one of `PLACES`. Plain text has no turns, and "user" is
-        there what "assistant" is.
+        The position of the answer prefix, one of `PLACES`. Plain text has no turns: "user" is the
+        same as "assistant".
     thinking
-        Whether the model thinks before it answers, said to its chat template; None: as the
-        template has it.
+        Whether the model thinks before it answers; passed to the chat template. If None, the
+        template's default.
     thinking_tokens
-        Room for thinking, in tokens, on top of that for the answer.
+        Tokens for thinking, on top of those for the answer.
     thinking_tags
         The tags before and after thinking. Those of common formats, such as ``[THINK]``,
         ``<thinking>`` and the channels of gpt-oss, are recognized as well.
@@ -97,7 +96,7 @@ class PromptFormat:
     Raises
     ------
     ParameterError
-        If a value cannot work, alone or beside the others.
+        If a value is not allowed, alone or with the others.
     """
 
     chat: bool | None = None
@@ -113,97 +112,95 @@ class PromptFormat:
             if getattr(self, name) is not None:
                 flag(name, getattr(self, name))
         one_of("answer_prefix", self.answer_prefix, PLACES)
-        system, tags, stop = self.system_prompt, self.thinking_tags, self.stop
-        given = system is None or (isinstance(system, str) and system.strip())
-        require(given, "system_prompt", system, "a text, or None")
-        pair = _texts(tags) and all(tag.strip() for tag in tags) and len({*tags}) == len(tags) == 2
-        require(pair, "thinking_tags", tags, 'two texts such as ["<think>", "</think>"]')
-        require(_texts(stop), "stop", stop, 'a list of texts such as ["\\n"]')
+        system, tags, tokens = self.system_prompt, self.thinking_tags, self.thinking_tokens
+        if system is not None and not (isinstance(system, str) and system.strip()):
+            raise ParameterError("system_prompt", system, "a text, or None")
+        if not _are_texts(tags) or len(tags) != 2 or tags[0] == tags[1]:
+            allowed = 'two different texts such as ["<think>", "</think>"]'
+            raise ParameterError("thinking_tags", tags, allowed)
+        if not _are_texts(self.stop):
+            raise ParameterError("stop", self.stop, 'a list of texts such as ["\\n"]')
         object.__setattr__(self, "thinking_tags", tuple(tags))
-        object.__setattr__(self, "stop", tuple(stop))
-        room = whole_number("thinking_tokens", self.thinking_tokens, 0)
+        object.__setattr__(self, "stop", tuple(self.stop))
+        whole_number("thinking_tokens", tokens, 0)
         if self.chat is False:
             self._check_plain()
-        if self.thinking:
-            require(room, "thinking_tokens", 0, "at least 1 where thinking is True")
-        if room:
-            allowed_values = "0, because thinking is False"
-            require(self.thinking is not False, "thinking_tokens", room, allowed_values)
+        if self.thinking and not tokens:
+            raise ParameterError("thinking_tokens", 0, "at least 1 if thinking is True")
+        if self.thinking is False and tokens:
+            raise ParameterError("thinking_tokens", tokens, "0, because thinking is False")
+        if tokens:
             self._check_prefix("a model that thinks")
 
-    def _check_prefix(self, who: str) -> None:
-        """Refuse an answer that begins before a model has thought."""
-        allowed_values = (
-            f"'user' or 'none', because {who} thinks first and cannot think after its answer has"
-            " begun"
-        )
-        require(
-            self.answer_prefix != "assistant", "answer_prefix", self.answer_prefix, allowed_values
-        )
+    def _check_prefix(self, model: str) -> None:
+        if self.answer_prefix == "assistant":
+            allowed = (
+                f"'user' or 'none', because {model} thinks first and cannot think after the"
+                " beginning of its answer"
+            )
+            raise ParameterError("answer_prefix", self.answer_prefix, allowed)
 
     def _check_plain(self) -> None:
-        """Refuse what only a chat template can do."""
-        # Who asks for plain text gets the system message as text; who does not may expect a system.
-        system = () if self.chat is False else (("system_prompt", None),)
-        for name, nothing in (*system, ("thinking", None), ("thinking_tokens", 0)):
-            value = getattr(self, name)
-            require(value == nothing, name, value, f"{nothing}, because no chat template is in use")
+        """Check that nothing is set that needs a chat template."""
+        values: dict[str, Any] = {"thinking": None, "thinking_tokens": 0}
+        # With chat=False the system prompt is plain text; without a template it may be a surprise.
+        if self.chat is None:
+            values["system_prompt"] = None
+        for name, default in values.items():
+            if getattr(self, name) != default:
+                allowed = f"{default}, because no chat template is in use"
+                raise ParameterError(name, getattr(self, name), allowed)
 
     def settings(self) -> dict[str, Any]:
-        """Return all fields as plain data, as they are recorded."""
-        # Not asdict, which takes five times as long: a cell asks for this again and again.
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        return values | {"thinking_tags": [*self.thinking_tags], "stop": [*self.stop]}
+        """Return all fields as plain data."""
+        return {**asdict(self), "thinking_tags": [*self.thinking_tags], "stop": [*self.stop]}
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Return the format of recorded settings; what is not among them has its default.
+        """Return the format of recorded settings; missing ones have their defaults.
 
         Raises
         ------
         ParameterError
-            If a value cannot work.
+            If a value is not allowed.
         """
         names = {item.name for item in fields(cls)}
         return cls(**{name: value for name, value in settings.items() if name in names})
 
     def frame(self, tokenizer: Tokenizer) -> Frame:
-        """Return what stands around every prompt of a tokenizer's model.
+        """Return the text around every prompt of a tokenizer's model.
 
         Raises
         ------
         ParameterError
-            If a chat template is asked for and there is none, if there are several and none is the
-            default, if it does not repeat what it is given, if it has no switch that turns thinking
-            off, or if a model would have to think after its answer has begun.
+            If the chat template is missing, ambiguous, changes the user's text, or cannot switch
+            thinking off; or if the model would have to think after the beginning of its answer.
         MissingExtraError
             If `jinja2`, which renders chat templates, is not installed.
         """
+        template = f"the chat template of '{tokenizer.name}'"
         if self.chat is not False and tokenizer.named_templates:
             names = ", ".join(map(repr, tokenizer.named_templates))
-            allowed_values = (
-                f"false, because none of the chat templates of '{tokenizer.name}' is named"
-                f" 'default': there are {names}"
-            )
-            raise ParameterError("chat", self.chat, allowed_values)
-        has_template = tokenizer.chat_template is not None
-        allowed_values = f"false, because the tokenizer '{tokenizer.name}' has no chat template"
-        require(has_template or not self.chat, "chat", True, allowed_values)
-        if self.chat is False or not has_template:
+            allowed = f"false, because {template} has several forms and no 'default': {names}"
+            raise ParameterError("chat", self.chat, allowed)
+        if self.chat and tokenizer.chat_template is None:
+            allowed = f"false, because the tokenizer '{tokenizer.name}' has no chat template"
+            raise ParameterError("chat", True, allowed)
+        if self.chat is False or tokenizer.chat_template is None:
             self._check_plain()
             before = f"{self.system_prompt}\n\n" if self.system_prompt else ""
             return Frame(before, special=tokenizer.special, format=replace(self, chat=False))
-        template = f"the chat template of '{tokenizer.name}'"
-        if self.system_prompt is not None:
-            allowed_values = f"None, because {template} takes no system message"
-            require(_takes_system(tokenizer), "system_prompt", self.system_prompt, allowed_values)
-        options = self._switch(tokenizer)
+        if self.system_prompt is not None and not _takes_system(tokenizer):
+            allowed = f"None, because {template} takes no system message"
+            raise ParameterError("system_prompt", self.system_prompt, allowed)
+        options = self._thinking_option(tokenizer)
         # The template's special tokens are control tokens; those in the system message are text.
         system = self.system_prompt and tokenizer.mark(self.system_prompt)
         rendered = tokenizer.mark(tokenizer.render(_turns(system, _MARK), **options))
+        if rendered.count(_MARK) != 1:
+            allowed = f"false, because {template} does not repeat the user's text once, as it is"
+            raise ParameterError("chat", True, allowed)
         before, _, between = rendered.partition(_MARK)
-        allowed_values = f"false, because {template} does not repeat the user's text once, as it is"
-        require(rendered.count(_MARK) == 1, "chat", True, allowed_values)
         format_ = replace(self, chat=True)
         marked = Frame(before, between, chat=True, template=options, format=format_)
         before, between = tokenizer.unmark(before), tokenizer.unmark(between)
@@ -215,28 +212,31 @@ class PromptFormat:
             marked = replace(marked, turns=(reply, again))
         return replace(frame, turns=turns, marked=marked)
 
-    def _switch(self, tokenizer: Tokenizer) -> dict[str, bool]:
-        """Return what the template must be told so that the model thinks, or does not."""
+    def _thinking_option(self, tokenizer: Tokenizer) -> dict[str, bool]:
+        """Return the variable of the template that switches thinking on or off."""
         if self.thinking is None:
             return {}
         turns = _turns(self.system_prompt, _MARK)
         for name in _SWITCHES:
-            # A template ignores what it does not know.
+            # A template ignores variables that it does not have.
             if tokenizer.render(turns, **{name: True}) != tokenizer.render(turns, **{name: False}):
                 return {name: self.thinking}
-        # Some models always think, and their templates need no switch.
-        template = f"the chat template of '{tokenizer.name}'"
-        allowed_values = f"None or True, because {template} cannot switch it off"
-        require(self.thinking, "thinking", False, allowed_values)
+        # Models that always think need no switch.
+        if not self.thinking:
+            allowed = (
+                f"None or True, because the chat template of '{tokenizer.name}' cannot switch it"
+                " off"
+            )
+            raise ParameterError("thinking", False, allowed)
         return {}
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What stands around a prompt when it is fed to a model.
+    """The text around a prompt as a model reads it.
 
-    A base model is fed ``input + answer_prefix``; a chat model is fed its template with the input
-    as the user's turn, and the answer prefix where ``format`` says.
+    A base model reads ``input + answer_prefix``. A chat model reads its template with the input as
+    the user's turn, and the answer prefix at the position of ``format``.
 
     Attributes
     ----------
@@ -247,16 +247,16 @@ class Frame:
     chat
         Whether this is a chat template.
     template
-        What the chat template was given besides the messages.
+        The variables of the chat template besides the messages.
     format
-        What was asked for, with ``chat`` as it was decided.
+        The format, with ``chat`` True or False.
     turns
-        What stands between a user's turn and the assistant's that follows, and between that one
-        and the user's next: texts with these between them are a dialogue. None where it is plain
-        text, or the template is not as regular as that.
+        The texts between a user's turn and the assistant's, and between the assistant's and the
+        user's next: texts joined by these are a dialogue. None for plain text and for templates
+        without such a regular form.
     marked
         For a chat template, the same frame with its control tokens marked (`Tokenizer.mark`), so
-        that special tokens in a text between them are read as text.
+        that special tokens in the prompt are read as text.
     """
 
     before: str = ""
@@ -269,14 +269,14 @@ class Frame:
     marked: Frame | None = field(default=None, repr=False, compare=False)
 
     def prefix(self, answer_prefix: str) -> str:
-        """Return the answer prefix as it is fed: an assistant's turn begins with no space."""
+        """Return the answer prefix without a space at the beginning of an assistant's turn."""
         if self.format.answer_prefix == "none":
             return ""
         at_beginning = self.chat and self.format.answer_prefix == "assistant"
         return answer_prefix.lstrip() if at_beginning else answer_prefix
 
     def after(self, answer_prefix: str) -> str:
-        """Return all that stands after the input."""
+        """Return the text after the input."""
         prefix = self.prefix(answer_prefix)
         in_turn = self.format.answer_prefix == "user"
         return prefix + self.between if in_turn else self.between + prefix
@@ -292,10 +292,10 @@ class Frame:
         return Prompt(prompt, self.marked.prompt(text, answer_prefix))
 
     def messages(self, text: str, answer_prefix: str) -> tuple[dict[str, str], ...] | None:
-        """Return the prompt as chat messages; None where the model is fed plain text.
+        """Return the prompt as chat messages, or None for plain text.
 
-        Each is ``{"role": ..., "content": ...}``. Where the last is the assistant's, the model
-        continues it. A dialogue becomes as many as it has turns.
+        Each is ``{"role": ..., "content": ...}``. If the last is the assistant's, the model
+        continues it. A dialogue has a message for each turn.
         """
         if not self.chat:
             return None
@@ -305,26 +305,27 @@ class Frame:
         return _turns(system, *self.cut(text), prefix)
 
     def cut(self, text: str) -> list[str]:
-        """Return the turns of a dialogue, of which the first and the last are the user's.
+        """Return the turns of a dialogue; the first and the last are the user's.
 
-        A text that is no dialogue is one turn.
+        Any other text is one turn.
 
         >>> Frame(chat=True, turns=(" [A] ", " [U] ")).cut("Hi. [A] Hello. [U] Who are you?")
         ['Hi.', 'Hello.', 'Who are you?']
         """
         reply, again = self.turns or ("", "")
         exchanges = [piece.split(reply) for piece in text.split(again)] if again else [[text]]
-        if [*map(len, exchanges)] != [2] * (len(exchanges) - 1) + [1]:
+        *pairs, last = exchanges
+        if len(last) != 1 or any(len(pair) != 2 for pair in pairs):
             return [text]
         return [turn for exchange in exchanges for turn in exchange]
 
     @property
     def thinks(self) -> bool:
-        """Whether a prompt ends within thinking, because the template has begun it."""
+        """Whether the template ends within thinking."""
         return self.chat and ends_thinking(self.between, self.format.thinking_tags)
 
     def split(self, text: str) -> tuple[str, str, bool]:
-        """Return what a model thought, what it answered, and whether it was still thinking.
+        """Return the thinking in an answer, the rest, and whether it ends within thinking.
 
         >>> Frame(chat=True).split("<think>7? No, 8.</think>\\n\\nIt is 8.")
         ('7? No, 8.', 'It is 8.', False)
@@ -335,14 +336,14 @@ class Frame:
 
 
 def _turns(system: str | None, *texts: str) -> tuple[dict[str, str], ...]:
-    """Return messages: the system's, and the user's and the assistant's in turn; none is empty."""
+    """Return messages of the system, the user and the assistant in turn, without empty ones."""
     turns = [("system", system), *zip(itertools.cycle(("user", "assistant")), texts)]
     return tuple({"role": role, "content": content} for role, content in turns if content)
 
 
 def _joins(frame: Frame, tokenizer: Tokenizer) -> tuple[str, str] | None:
-    """Return what a chat template puts between two turns, see `Frame.turns`."""
-    # With an end of a line within, and with letters at both ends, as the texts of turns have them.
+    """Return the texts that a chat template puts between turns, see `Frame.turns`."""
+    # With a newline inside and characters at both ends, as the texts of turns have them.
     marks = [f"{_MARK}{number}\n{number}{_MARK}" for number in range(7)]
     try:
         text = tokenizer.render(_turns(frame.format.system_prompt, *marks), **frame.template)
@@ -350,7 +351,7 @@ def _joins(frame: Frame, tokenizer: Tokenizer) -> tuple[str, str] | None:
         return None
     first, second, third = (text.find(mark) for mark in marks[:3])
     turns = text[first + len(marks[0]) : second], text[second + len(marks[1]) : third]
-    # Where they are no more than white space, any text might hold them.
+    # White space alone may occur in any text.
     if not all(map(str.strip, turns)):
         return None
     joins = [*turns] * (len(marks) // 2)
@@ -360,7 +361,7 @@ def _joins(frame: Frame, tokenizer: Tokenizer) -> tuple[str, str] | None:
 
 
 def _takes_system(tokenizer: Tokenizer) -> bool:
-    """Return whether a chat template repeats a system message; some refuse it or drop it."""
+    """Return whether a chat template repeats a system message; some reject it or drop it."""
     try:
         return tokenizer.render(_turns(_MARK, "x")).count(_MARK) == 1
     except ParameterError:
@@ -373,7 +374,7 @@ def ends_thinking(text: str, tags: Sequence[str] = TAGS, begun: bool = False) ->
     Parameters
     ----------
     tags
-        What stands before and after thinking; unless there are two, nothing is thinking.
+        The tags before and after thinking; without two of them, nothing is thinking.
     begun
         Whether the text begins within thinking.
 
@@ -393,16 +394,16 @@ def split_thinking(
 ) -> tuple[str, str, bool]:
     """Return the thinking in a text, the answer, and whether the text ends within thinking.
 
-    The answer is what follows the last end tag, see `find_answer`.
+    The answer is the text after the last end tag, see `find_answer`.
 
     Parameters
     ----------
     text
-        What the model generated.
+        The generated text.
     tags
         The tags before and after thinking; those of other common formats are recognized as well.
     begun
-        Whether the prompt has already begun the thinking.
+        Whether the prompt ends within thinking.
 
     Examples
     --------
@@ -427,8 +428,8 @@ def find_answer(
 ) -> tuple[int, int, bool]:
     """Return the characters [start, end) of the answer, and whether the text ends within thinking.
 
-    The answer begins after the last end tag, because some models go on thinking after the first.
-    It ends where thinking begins that has no end tag. The parameters are those of `split_thinking`.
+    The answer begins after the last end tag, because some models go on thinking after the first,
+    and ends before thinking without an end tag. The parameters are those of `split_thinking`.
 
     >>> find_answer("<think>7?</think>8"), find_answer("8 [THINK]7?")
     ((17, 18, False), (0, 2, True))
@@ -460,29 +461,26 @@ def find_tag(answer: str) -> str | None:
 
 @dataclass(frozen=True)
 class Decoding:
-    """A way to choose tokens: greedy, or drawn, once or several times for each question.
+    """The settings of decoding: greedy or sampled, once or several times for each question.
 
     Attributes
     ----------
     temperature
-        0: the most likely token each time (greedy). Above 0, up to 100: drawn from the model's
-        probabilities, which are flatter the higher it is.
+        0: greedy decoding. Above 0, up to 100: tokens are sampled.
     top_p
-        Only the most likely tokens that together have this probability are drawn from
+        The share of probability from which tokens are sampled
         (Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration").
     seed
-        The seed of the drawing, 0 to 2**31 - 1; None: another one each time, so that a run
-        cannot be repeated.
+        The seed of sampling, 0 to 2**31 - 1. If None, each run has other answers.
     samples
-        Answers that are drawn for each question.
+        Answers to each question.
     tokens_to_generate
-        Room for the answer, in tokens, thinking not included; None: as the questions were made
-        for, which is RULER's number for the task.
+        Tokens for the answer, without thinking. If None, the number of the dataset: RULER's.
 
     Raises
     ------
     ParameterError
-        If a value cannot work, or is set where decoding is greedy and would change nothing.
+        If a value is not allowed, or has no effect because decoding is greedy.
     """
 
     temperature: float = 0.0
@@ -492,34 +490,36 @@ class Decoding:
     tokens_to_generate: int | None = None
 
     def __post_init__(self) -> None:
-        heat, top_p = self.temperature, self.top_p
-        allowed_values = "a number from 0 (greedy) to 100"
-        require(is_number(heat) and 0 <= heat <= 100, "temperature", heat, allowed_values)
-        allowed_values = "a number above 0 and at most 1"
-        require(is_number(top_p) and 0 < top_p <= 1, "top_p", top_p, allowed_values)
+        if not is_number(self.temperature) or not 0 <= self.temperature <= 100:
+            raise ParameterError("temperature", self.temperature, "a number from 0 (greedy) to 100")
+        if not is_number(self.top_p) or not 0 < self.top_p <= 1:
+            raise ParameterError("top_p", self.top_p, "a number above 0 and at most 1")
         if self.seed is not None:
             whole_number("decoding_seed", self.seed, 0, 2**31 - 1)
         whole_number("samples_per_question", self.samples, 1)
         if self.tokens_to_generate is not None:
             whole_number("tokens_to_generate", self.tokens_to_generate, 1)
         if self.greedy:
-            require(top_p == 1, "top_p", top_p, "1 where temperature is 0 (greedy)")
-            allowed_values = "None where temperature is 0 (greedy)"
-            require(self.seed is None, "decoding_seed", self.seed, allowed_values)
-            allowed_values = "1 where temperature is 0 (greedy), which says the same each time"
-            require(self.samples == 1, "samples_per_question", self.samples, allowed_values)
+            for name, value, default in (
+                ("top_p", self.top_p, 1),
+                ("decoding_seed", self.seed, None),
+                ("samples_per_question", self.samples, 1),
+            ):
+                if value != default:
+                    allowed = f"{default} if temperature is 0 (greedy decoding)"
+                    raise ParameterError(name, value, allowed)
 
     @property
     def greedy(self) -> bool:
-        """Whether the most likely token is taken each time."""
+        """Whether the most likely token is chosen each time."""
         return self.temperature == 0
 
     def settings(self) -> str | dict[str, Any]:
-        """Return how tokens are chosen, as it is written beside an answer: ``"greedy"``, or values.
+        """Return the settings as they are recorded: ``"greedy"``, or values.
 
-        The room for the answer is written by itself, as ``tokens_to_generate``.
+        ``tokens_to_generate`` is recorded separately.
         """
         if self.greedy:
             return "greedy"
-        drawn = {"temperature": self.temperature, "top_p": self.top_p, "seed": self.seed}
-        return drawn if self.samples == 1 else {**drawn, "samples": self.samples}
+        sampled = {"temperature": self.temperature, "top_p": self.top_p, "seed": self.seed}
+        return sampled if self.samples == 1 else {**sampled, "samples": self.samples}

@@ -60,11 +60,11 @@ def test_what_is_recorded_gives_the_same_format_again():
         ({"system_prompt": ""}, "system_prompt is '', but must be a text, or None."),
         ({"stop": "END"}, "stop is 'END', but must be a list of texts such as"),
         *(
-            ({"thinking_tags": tags}, "thinking_tags is .* must be two texts such as")
+            ({"thinking_tags": tags}, "thinking_tags is .* must be two different texts such as")
             for tags in ("<think>", ["<think>"], ["a", "a"], ["a", 1])
         ),
         ({"thinking_tokens": -1}, "thinking_tokens is -1"),
-        ({"thinking": True}, "thinking_tokens is 0, but must be at least 1 where thinking is True"),
+        ({"thinking": True}, "thinking_tokens is 0, but must be at least 1 if thinking is True"),
         (
             {"thinking": False, "thinking_tokens": 9},
             "thinking_tokens is 9, but must be 0, because thinking is False",

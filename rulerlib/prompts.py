@@ -27,8 +27,8 @@ from rulerlib.tokens import Prompt, Tokenizer
 TAGS = ("<think>", "</think>")
 """The tags around the thinking of most reasoning models."""
 
-# Tags before and after thinking in common formats. In harmony (gpt-oss) the channel "final" holds the
-# answer. Servers that drop special tokens leave only the names of the channels.
+# Tags before and after thinking in common formats. In harmony (gpt-oss) the channel "final" holds
+# the answer. Servers that drop special tokens leave only the names of the channels.
 _BEGINNINGS = (
     r"<(?i:(?:seed:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?))>",
     r"\[THINK\]|<\|begin_of_thought\|>|<\|START_THINKING\|>|◁think▷",

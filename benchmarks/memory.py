@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from rulerlib import languages
 from rulerlib.errors import RulerError, whole_number
 from rulerlib.memory.episodes import Episode
-from rulerlib.memory.measuring import KS, recall_at, reciprocal_rank
+from rulerlib.memory.measures import KS, recall_at, reciprocal_rank
 from rulerlib.memory.presets import opened
 from rulerlib.memory.suites import SUITES, Recipe
 from rulerlib.memory.system import System, Text

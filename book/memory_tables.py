@@ -66,7 +66,7 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
     """
     import pandas as pd
 
-    from rulerlib.memory import pairs, results, tables
+    from rulerlib.memory import results, tables
 
     matrix = rows[rows["knobs"] == ""]
     # Larger sets begin with the smaller ones, which only the scores and differences show again.
@@ -84,10 +84,10 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
     }
     return {
         "scores": tables.table(matrix, by),
-        "floors": pairs.floors(matrix, by),
+        "floors": tables.floors(matrix, by),
         "stores": tables.store_table(largest, by),
         "fates": fates[fates["count"] > 0].reset_index(drop=True),
-        "compared": pairs.compared(matrix, by=by),
+        "compared": tables.compared(matrix, by),
         "ways": tables.routes(largest, by),
         "capacity": tables.capacity(rows),
         ABOUT: pd.DataFrame(told.items(), columns=["name", "value"]),
@@ -183,7 +183,7 @@ class MemoryTables(Tables):
             several = several[several["size"] == TARGET_SIZE]
         for row in several[several["difference"].notna()].to_dict("records"):
             values = [row[name] for name in ("difference", "low", "high")]
-            lines.append(_target(row, f"+{GAIN:.0%} of em_norm", values, GAIN, 1))
+            lines.append(_target(row, f"+{GAIN:.0%} of em", values, GAIN, 1))
         return _largest(pd.DataFrame(lines)).drop(columns="model")
 
     def told(self, name: str) -> str:

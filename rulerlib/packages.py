@@ -12,12 +12,14 @@ True
 
 from __future__ import annotations
 
+import ast
 import hashlib
-import importlib
+import importlib.util
 import inspect
 import os
 import re
 import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -147,10 +149,45 @@ def _tell_children(module: str, file: str | None) -> None:
 
 
 def source_hash(name: str) -> str:
-    """Return a hash of the file of ``package.module:NAME``, which was imported before.
+    """Return a hash of the source of ``package.module:NAME``, which was imported before.
 
-    It is part of what names a cell: another source is another cell.
+    It covers the module and what it imports, except installed packages, the standard library, and
+    rulerlib. Modules that are imported by a computed name and files that are read are not seen. It
+    is part of the name of a cell, so that a changed source is another cell.
     """
-    path = getattr(sys.modules[name.partition(":")[0]], "__file__", None)
-    content = Path(path).read_bytes() if path else name.encode()
+    sources: dict[str, bytes] = {}
+    _collect_sources(name.partition(":")[0], sources)
+    # The hash of a single file is that of its content.
+    content = b"".join(sources[module] for module in sorted(sources)) or name.encode()
     return hashlib.sha256(content).hexdigest()[:8]
+
+
+def _collect_sources(module: str, sources: dict[str, bytes]) -> None:
+    """Add the source of a module and of all modules that it imports, by their names."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError, AttributeError):
+        return
+    if spec is None or not spec.has_location or spec.origin is None or module in sources:
+        return
+    path = Path(spec.origin)
+    installed = any(path.is_relative_to(folder) for folder in sysconfig.get_paths().values())
+    if installed or path.suffix != ".py" or module.partition(".")[0] == "rulerlib":
+        return
+    sources[module] = path.read_bytes()
+    package = module if spec.submodule_search_locations else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(sources[module])):
+        imported: list[str] = []
+        if isinstance(node, ast.Import):
+            imported = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*parents, *([base] if base else [])])
+            imported = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        for each in imported:
+            # Importing a.b runs a as well.
+            parts = each.split(".")
+            for end in range(1, len(parts) + 1):
+                _collect_sources(".".join(parts[:end]), sources)

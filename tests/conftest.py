@@ -8,7 +8,6 @@ and sentence ends, so that no sum of parts is the count of the whole.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -249,7 +248,7 @@ def five(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def student(tmp_path, monkeypatch):
-    """A reader of what stands in its prompt takes the place of every model."""
+    """Replace every model by one that answers from its prompt alone."""
     from helpers_memory import Student
 
     from rulerlib import models
@@ -257,26 +256,6 @@ def student(tmp_path, monkeypatch):
     made = Student(tmp_path)
     monkeypatch.setattr(models, "load", lambda *_, **__: made)
     return made
-
-
-@pytest.fixture
-def memory_of(tmp_path):
-    """Makes memory systems in folders of their own and teaches them; closed at the end."""
-    from rulerlib.memory.presets import opened
-    from rulerlib.memory.system import Text
-
-    with contextlib.ExitStack() as stack:
-
-        def made(name, taught=(), code="en", **changes):
-            folder = tmp_path / f"{len([*tmp_path.iterdir()])}"
-            folder.mkdir()
-            system = opened(name, folder, languages.load(code), **changes)
-            stack.callback(system.close)
-            for episode in taught:
-                system.teach(episode.id, [Text.of(fact) for fact in episode.facts])
-            return system
-
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
-"""What the tests of memories share: a reader that needs no weights, and runs of it in this process.
+"""Helpers for tests of memories: a reader without weights, and small runs with it.
 
-``Student`` answers from what stands in its prompt alone. It knows the facts and the answer of every
-question of a set, and says the answer where all that is needed stands before it.
+``Student`` knows the needed facts and the answer of each question, and gives the answer if all of
+these facts are in its prompt.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import itertools
 import json
 import multiprocessing
 import signal
-import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,9 +23,10 @@ from helpers_store import die_at
 
 from conftest import CHAT_TEMPLATE
 from rulerlib import models
-from rulerlib.memory import bench, teaching
+from rulerlib.errors import RulerError
+from rulerlib.memory import bench, measures
 from rulerlib.memory.suites import Recipe
-from rulerlib.memory.work import METRICS, TABLE, TEACHING, TELEMETRY, Work, expand
+from rulerlib.memory.work import METRICS, TABLE, TELEMETRY, Work, expand
 from rulerlib.models import Generation, Request
 from rulerlib.samples import read_object
 from rulerlib.tokens import Words
@@ -41,12 +41,12 @@ class Spoken(Words):
 
 
 class Student(Parrot):
-    """A reader that answers what stands in its prompt, and is surprised as a hash says.
+    """A reader that answers from its prompt; its likelihoods are hashes.
 
     Parameters
     ----------
     folder
-        Where its questions stand; what their episodes are made from stands beside them.
+        The folder of its runs. It learns their questions from their metadata.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -74,7 +74,7 @@ class Student(Parrot):
             yield position, Generation(self.answer(request.prompt), 3, True)
 
     def answer(self, prompt: str) -> str:
-        """What it says to a prompt: the answer to the longest question that stands in it."""
+        """Return the answer to the longest question in a prompt."""
         questions = (text for text in self._known if text in prompt)
         facts, gold = self._known[max(questions, key=len)]
         return gold if facts and all(fact in prompt for fact in facts) else "nothing"
@@ -86,40 +86,44 @@ class Student(Parrot):
 
 
 def matrix(root: Path, **given: Any) -> list[Work]:
-    """Some work, little of it where nothing is said: episodic, two episodes, all presets."""
+    """Return some work: by default two episodes of episodic with all presets."""
     given = {"suites": ["episodic"], "sizes": [2], "seeds": [7], **given}
     return expand(root=str(root), **given)
 
 
-def taught(works: list[Work], ask: bool = True) -> tuple[str, ...]:
-    """Teach and ask some work in this process; return what stopped it."""
-    stopped = {job: sentence for job, sentence in teaching.taught(works) if sentence}
-    if ask:
-        bench.ask(works, stopped)
-    return tuple(dict.fromkeys(stopped.values()))
+def finished(works: list[Work]) -> tuple[str, ...]:
+    """Run some work without checking it; return what stopped it."""
+    stopped = []
+    for job in works:
+        try:
+            if not measures.is_measured(job):
+                bench.run_one(job, job.reader())
+        except RulerError as error:
+            stopped.append(str(error))
+    return tuple(dict.fromkeys(stopped))
 
 
 def rows(job: Work) -> list[dict[str, str]]:
-    """The rows of a piece of work."""
+    """Return the rows of a piece of work."""
     return read_table(job.file(TABLE))
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """The rows of a table of questions."""
+    """Return the rows of a metrics.csv."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
 def metrics(job: Work) -> dict[str, Any]:
-    """What ``metrics.json`` says of the suite."""
+    """Return the metrics of the suite in ``metrics.json``."""
     return read_object(job.file(METRICS))["metrics"][job.recipe.suite]
 
 
 def shoot(names: list[str], root: str, every: int) -> None:
-    """Do the work of some presets in processes that are shot, each later than the one before.
+    """Run some presets in processes that are killed, each one later than the one before.
 
-    Each finds what the one before it left. Called in a process that has nothing but one thread,
-    which can be forked; prints how many were shot.
+    Each process resumes what the one before it left. Prints how many were killed. The caller must
+    have only one thread, because it is forked.
     """
     forked, shots = multiprocessing.get_context("fork"), 0
     for step in itertools.count(2, every):
@@ -134,27 +138,24 @@ def shoot(names: list[str], root: str, every: int) -> None:
 
 
 def _stepping(names: list[str], step: int, root: Path) -> None:
-    """What such a process does: the work, until it opens its n-th file."""
+    """Run the work until the process opens its n-th file."""
     student = Student(root)
     models.load = lambda *_, **__: student  # type: ignore[assignment]
     die_at(step, root)
     with contextlib.redirect_stdout(io.StringIO()):
-        stopped = taught(matrix(root, preset_names=names))
+        stopped = finished(matrix(root, preset_names=names))
     assert not stopped, stopped
 
 
 def kept(folder: Path) -> dict[str, Any]:
-    """All that a run left below a folder, without what was measured by a clock."""
+    """Return all that a run left in a folder, without timings."""
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
         if path.suffix == ".lock":
-            # Of a process that was shot; it locks nothing any more.
+            # Left by a killed process; it locks nothing.
             continue
         name = path.relative_to(folder).as_posix()
-        if path.suffix == ".sqlite":
-            with contextlib.closing(sqlite3.connect(path)) as database:
-                found[name] = [*database.iterdump()]
-        elif path.name in CLOCKED:
+        if path.name in CLOCKED:
             found[name] = timeless(json.loads(path.read_text("utf-8")))
         elif path.name == TABLE:
             found[name] = [{**row, "latency_ms": ""} for row in read_table(path)]
@@ -163,13 +164,13 @@ def kept(folder: Path) -> dict[str, Any]:
     return found
 
 
-CLOCKED = (TEACHING, TELEMETRY, METRICS)
-"""The files that say how long something took."""
+CLOCKED = (TELEMETRY, METRICS)
+"""The files with timings."""
 
 
 def timeless(values: Any) -> Any:
-    """Plain data without how long something took, and how large a file is."""
+    """Return plain data without timings."""
     if isinstance(values, dict):
-        clocked = {"seconds", "latency_ms", "microseconds", "bytes"}
+        clocked = {"latency_ms", "microseconds"}
         return {name: timeless(value) for name, value in values.items() if name not in clocked}
     return values

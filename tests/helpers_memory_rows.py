@@ -6,7 +6,7 @@ import csv
 import json
 import random
 
-from rulerlib.memory.measuring import COLUMNS
+from rulerlib.memory.measures import COLUMNS
 from rulerlib.memory.presets import NAMES as PRESETS
 from rulerlib.memory.suites import SUITES
 
@@ -15,7 +15,8 @@ FREE = {"format": {"system_prompt": None, "chat": True}, "tokens_to_generate": 3
 
 # How often what each preset delivers holds the facts, and how often it is then read rightly.
 SKILL = {
-    "core": (0, 0), "span_short": (0, 0), "longctx": (0.6, 0.7), "rag": (0.8, 0.7),
+    "core": (0, 0), "span_short": (0, 0), "random": (0.25, 0.7), "longctx": (0.6, 0.7),
+    "rag": (0.8, 0.7),
     "memory/hei_nw": (0.5, 0.7), "memory/sgc_rss": (0.6, 0.7), "memory/smpd": (0.4, 0.7),
     "oracle": (1, 0.9),
 }  # fmt: skip
@@ -35,13 +36,15 @@ def row(suite, preset, index, rng, *, size=50, seed=7, probes=1, taught=20, lang
         "profile": "default", "size": size, "seed": seed,
         "episode": f"{suite}-{index // probes}", "probe": index % probes, "index": index,
         "kind": "who", "question": f"Who was it, {index}?", "answer": "NA" if right else "None",
-        "gold": "NA", "em_raw": int(right and rng.random() < 0.9),
-        "em_norm": int(right), "f1": 1.0 if right else 0.25, "pred_len": 1, "gold_len": 1,
+        "gold": "NA", "golds": '["NA"]', "em": int(right), "em_norm": int(right),
+        "em_raw": int(right and rng.random() < 0.9), "f1": 1.0 if right else 0.25,
+        "f1_norm": 1.0 if right else 0.25, "pred_len": 1, "gold_len": 1,
         "overlong": int(rng.random() < 0.2), "format_violation": 0,
         "part_match": int(right), "too_long": 0, "cut_off": int(index % 4 == 0),
         "answerable": int(able), "refused": 0, "needed": int(able), "taught": taught, "recalled": 5,
         "recall_at_1": share, "recall_at_5": share, "recall_at_10": share, "rr": share,
-        "in_prompt": int(found and able), "disagree": 0 if ranked else "", "leaked": 0,
+        "recall": 1.0 if preset == "longctx" else float(found), "in_prompt": int(found and able),
+        "stale": "", "leaked": 0,
         "constant": int(index % 20 == 0),
         "chance": 0.05 if able else "", "latency_ms": 1.5, "prompt_tokens": 200,
         "cut": 4 if preset == "longctx" else 0, "valid": int(way) if way else "",

@@ -19,7 +19,7 @@ pd = pytest.importorskip("pandas")
 
 from book import memory_tables  # noqa: E402
 from book.memory_tables import MemoryTables  # noqa: E402
-from rulerlib.memory import pairs, results, tables  # noqa: E402
+from rulerlib.memory import results, tables  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +60,10 @@ def only(table, **wanted):
 
 def test_no_runs_are_a_sentence_and_no_folder_is_an_error(tmp_path):
     empty = results.read(tmp_path)
-    assert "no answers with metrics" in empty.attrs["why"]
+    assert "no metrics" in empty.attrs["why"]
     for made in (tables.table, tables.store_table, tables.fates, tables.capacity, tables.routes,
-                 pairs.floors, pairs.compared):  # fmt: skip
-        assert "no answers with metrics" in show.table(made(empty)).text
+                 tables.floors, tables.compared):  # fmt: skip
+        assert "no metrics" in show.table(made(empty)).text
     assert "oracle was not asked" in tables.reader_ceiling(empty)
     with pytest.raises(ParameterError, match="a folder that exists"):
         results.read(tmp_path / "none")
@@ -168,7 +168,7 @@ def test_ways_are_judged_where_a_way_was_asked_for(rows, questions):
     assert found["n"] == len(own)
     assert found["success"] == pytest.approx(np.mean([float(each["success"]) for each in own]))
     assert found["steps_over"] == 1
-    assert "No way" in tables.routes(rows[rows["suite"] == "episodic"]).attrs["why"]
+    assert "asks for a route" in tables.routes(rows[rows["suite"] == "episodic"]).attrs["why"]
 
 
 def test_the_tables_of_the_book_come_back_as_they_were(root, rows, tmp_path):
@@ -189,7 +189,7 @@ def test_the_tables_of_the_book_come_back_as_they_were(root, rows, tmp_path):
 
 def test_a_ceiling_near_zero_is_said(rows):
     assert "at least one in ten" in tables.reader_ceiling(rows)
-    blind = rows.assign(em_norm=rows["em_norm"].where(rows["suite"] != "spatial", 0.0))
+    blind = rows.assign(em=rows["em"].where(rows["suite"] != "spatial", 0.0))
     said = tables.reader_ceiling(blind)
     assert "spatial (da, 0 of 60 right" in said
     assert "episodic (" not in said
@@ -205,7 +205,7 @@ def drawn(seed, episodes, probes, effect):
         better = base or rng.random() < effect
         for preset, value in (("span_short", base), ("rag", better)):
             made = row("episodic", preset, index, random.Random(1), size=episodes, probes=probes)
-            rows.append({**made, "em_norm": float(value)})
+            rows.append({**made, "em": float(value)})
     frame = pd.DataFrame(rows).replace("", np.nan)
     return frame.assign(
         knobs="", changes="", length=2048, engine="", asked="{}",
@@ -220,10 +220,10 @@ def drawn(seed, episodes, probes, effect):
 def test_a_difference_and_its_interval_are_those_of_clusters(seed, episodes, probes, effect):
     """Against the cluster-robust standard error of the differences, by plain Python."""
     rows = drawn(seed, episodes, probes, effect)
-    found = only(pairs.compared(rows), preset="rag")
+    found = only(tables.compared(rows), preset="rag")
     first = rows[rows["preset"] == "rag"].sort_values("index")
     second = rows[rows["preset"] == "span_short"].sort_values("index")
-    away = (first["em_norm"].to_numpy() - second["em_norm"].to_numpy()).tolist()
+    away = (first["em"].to_numpy() - second["em"].to_numpy()).tolist()
     assert found["n"] == len(away)
     assert found["difference"] == pytest.approx(sum(away) / len(away))
     assert found["mean"] - found["baseline"] == pytest.approx(found["difference"])
@@ -238,12 +238,12 @@ def test_a_difference_and_its_interval_are_those_of_clusters(seed, episodes, pro
 def test_pairing_needs_the_same_questions_and_seeds_are_not_mixed(tmp_path):
     runs(tmp_path, presets=("span_short", "rag"), suites=("episodic",), size=10, seeds=(1, 2))
     runs(tmp_path, presets=("rag",), suites=("episodic",), size=10, seeds=(3,))
-    found = only(pairs.compared(results.read(tmp_path)), preset="rag")
+    found = only(tables.compared(results.read(tmp_path)), preset="rag")
     assert (found["n"], found["left_out"]) == (20, 10)
 
 
 def test_presets_that_were_asked_otherwise_are_not_compared(rows):
-    table = pairs.compared(rows)
+    table = tables.compared(rows)
     core = table[table["preset"] == "core"]
     assert core["difference"].isna().all()
     assert {*core["note"]} == {"asked with another system prompt, tokens to generate"}
@@ -251,12 +251,12 @@ def test_presets_that_were_asked_otherwise_are_not_compared(rows):
     others = table[(table["preset"] != "core") & (table["size"] == 20)]
     assert others["difference"].notna().all()
     assert {*table[table["size"] == 40]["note"]} == {"the baseline was not asked"}
-    alike = pairs.compared(rows.assign(changes="max_new_tokens=9"))
+    alike = tables.compared(rows.assign(changes="max_new_tokens=9"))
     pd.testing.assert_frame_equal(alike[[*table]], table)
 
 
 def test_what_can_be_had_for_nothing_does_not_depend_on_the_preset(rows, questions):
-    table = pairs.floors(rows)
+    table = tables.floors(rows)
     found = only(table, suite="episodic_cross")
     own = of(questions, suite="episodic_cross", preset="rag")
     assert found["n"] == len(own)

@@ -24,7 +24,8 @@ import pytest
 pytest.importorskip("yaml")
 pytest.importorskip("numpy")
 
-from helpers_memory import Student, matrix, metrics, rows, taught
+from helpers_memory import Student, matrix, metrics, rows
+from helpers_memory import finished as run_all
 from test_golden import digest
 
 from rulerlib import models
@@ -89,7 +90,7 @@ def finished() -> list[tuple[str, str, str]]:
             student, job = Student(Path(folder)), replace(job, root=folder)
             models.load = lambda *_, student=student, **__: student  # type: ignore[assignment]
             try:
-                stopped = taught([job])
+                stopped = run_all([job])
             finally:
                 models.load = load
             assert not stopped, stopped

@@ -14,7 +14,7 @@ transformers = pytest.importorskip("transformers")
 scipy_stats = pytest.importorskip("scipy.stats")
 
 from rulerlib import models  # noqa: E402
-from rulerlib.memory.teaching import ranked  # noqa: E402
+from rulerlib.memory.bench import ranked  # noqa: E402
 from rulerlib.models import Likelihood  # noqa: E402
 from rulerlib.models import transformers as engines  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402

@@ -1,4 +1,4 @@
-"""Presets: what is compared is put in the same way, and all that may be set is checked."""
+"""Presets: what is compared is asked in the same way, and all settings are checked."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ yaml = pytest.importorskip("yaml")
 FILES = sorted(presets.PRESETS.rglob("*.yaml"))
 
 
-def said(name):
-    """What the file of a preset says, read without the project."""
+def read(name):
+    """Read the file of a preset without the project."""
     return yaml.safe_load((presets.PRESETS / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", ["span_short", *MEMORIES, "rag", "longctx", "oracle"])
-def test_what_is_compared_is_put_in_the_same_way(name):
-    """The three settings stand in every file, so that nobody has to know what is usual."""
-    assert [said(name)[each] for each in ASKED] == [True, RULE, 8]
+@pytest.mark.parametrize("name", ["span_short", *MEMORIES, "rag", "random", "longctx", "oracle"])
+def test_presets_that_are_compared_are_asked_in_the_same_way(name):
+    """Each file states the three settings, so that a reader need not know the defaults."""
+    assert [read(name)[each] for each in ASKED] == [True, RULE, 8]
     assert [getattr(load(name), each) for each in ASKED] == [True, RULE, 8]
     for code in languages.available("memory"):
         pack = languages.load(code)
@@ -37,8 +37,7 @@ def test_what_is_compared_is_put_in_the_same_way(name):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_file_says_how_it_is_tried(file, capsys):
-    """The command at its head is right, and names it."""
+def test_the_command_in_each_file_works(file, capsys):
     (command,) = [line for line in file.read_text().splitlines() if "rulerlib memory" in line]
     words = shlex.split(command.partition("rulerlib memory")[2])
     assert bench.main([*words, "--dry-run"]) == 0
@@ -62,7 +61,7 @@ def test_the_wording_is_that_of_the_language(code):
     assert (plain.system_prompt, plain.stop) == (wording["prompt"], ("\n",))
 
 
-def test_a_change_to_what_is_there_already_is_none():
+def test_an_equal_value_is_no_change():
     preset = load("memory/hei_nw", {"gate": True, "k": 5, "surprise": "reader"})
     assert preset == load("memory/hei_nw")
     assert preset.changes == {}
@@ -76,11 +75,11 @@ def test_a_change_to_what_is_there_already_is_none():
     [
         ("memory/hei_nw", {"surprise": "none"}, "hei_nw-surprise_none"),
         ("memory/hei_nw", {"threshold": 0.75, "k": 3}, "hei_nw-k_3-threshold_0.75"),
-        # How a question is put has its own words in the name of a folder.
+        # How a question is asked has its own place in the name of a folder.
         ("rag", {"max_new_tokens": 16}, "rag"),
     ],
 )
-def test_a_change_is_read_off_the_name(name, changes, short):
+def test_names_show_changes(name, changes, short):
     preset = load(name, changes)
     assert preset.short == short
     assert safe_name(short) == short
@@ -102,20 +101,20 @@ def test_a_change_is_read_off_the_name(name, changes, short):
         ("rag", ["k"], r"changes is \['k'\], but must be a dictionary"),
     ],
 )
-def test_what_cannot_be_changed(name, changes, sentence):
+def test_wrong_changes_are_errors(name, changes, sentence):
     with pytest.raises(ParameterError, match=sentence) as caught:
         load(name, changes)
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_of_ones_own(tmp_path):
+def test_a_preset_in_a_file(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("system: rag\nsettings: {k: 2}\n")
     first = load(str(path))
     assert (first.settings["k"], first.max_new_tokens, first.system_prompt) == (2, 8, None)
     assert first.short.startswith("mine-")
     path.write_text("system: rag\nsettings: {k: 3}\n")
-    assert load(str(path)).short != first.short, "two that differ have folders of their own"
+    assert load(str(path)).short != first.short, "two that differ have different folders"
 
 
 @pytest.mark.parametrize(
@@ -123,14 +122,14 @@ def test_a_file_of_ones_own(tmp_path):
     [
         ("system: rag\nsetings: {k: 2}", r"the setting is 'setings'.*did you mean 'settings'"),
         ("system: rags", r"system is 'rags', but must be .*did you mean 'rag'.*mine\.yaml"),
-        ("settings: {}", r"system is None, but must be said, in .*mine\.yaml"),
+        ("settings: {}", r"system is None, but must be given, in .*mine\.yaml"),
         ("system: rag\nsettings: 5", r"settings is 5, but must be a dictionary"),
         ("system: none\nsurprise: reader", r"surprise is 'reader', but must be 'none', because"),
         ("system: [", r"mine\.yaml: cannot be read"),
         (None, r"mine\.yaml: cannot be read"),
     ],
 )
-def test_a_file_that_says_something_else(tmp_path, text, sentence):
+def test_wrong_files_are_errors(tmp_path, text, sentence):
     path = tmp_path / "mine.yaml"
     if text is not None:
         path.write_bytes(text.encode("utf-8", "surrogatepass"))

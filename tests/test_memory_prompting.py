@@ -1,5 +1,4 @@
-"""Prompts of what was recalled: each text stands in them as it is, whatever it holds, and those
-that have no room or no place there are found."""
+"""Prompts with recalled texts: the texts are unchanged, as many as fit, and leaks are found."""
 
 from __future__ import annotations
 
@@ -34,13 +33,12 @@ def test_a_prompt_is_worded_the_same_for_all(language, whole, prefix):
     alone = asked(language, "Who saw C?", ())
     assert (alone.text, alone.answer_prefix) == ("Who saw C?", prefix)
     assert [part.role for part in alone.parts] == ["question"]
-    # What recalls nothing says nothing.
     assert asked(language, "Who saw C?", []) == alone
 
 
 @settings(max_examples=60)
 @given(TEXTS, st.one_of(st.sampled_from(HOSTILE), st.text(max_size=20)), st.sampled_from([EN, DA]))
-def test_whatever_a_text_holds_it_stands_in_the_prompt_as_it_is(texts, question, language):
+def test_recalled_texts_are_in_the_prompt_unchanged(texts, question, language):
     prompt = asked(language, question, texts)
     assert "\n".join(texts) in prompt.text
     (part,) = of_role(prompt.parts, "question")
@@ -52,10 +50,10 @@ def test_whatever_a_text_holds_it_stands_in_the_prompt_as_it_is(texts, question,
     )
 
 
-def test_a_leak_is_found_whatever_its_case_and_space():
+def test_leaks_are_found_in_any_case_and_spacing():
     taught = ["Corwin saw Halwen.", "Yes.", "", "  "]
     assert leak("I know:  corwin\nsaw HALWEN. Where?", taught) == taught[0]
-    # Nor is a short text found within another word, nor an empty one anywhere.
+    # A short text is not found within a word, and an empty one nowhere.
     assert leak("Where do polyyes. live?", taught) is None
     assert leak("Where? yes. ", taught) is not None
     assert leak("", taught) is leak("Corwin saw", taught) is None
@@ -71,11 +69,11 @@ def whole(texts, question="Who?"):
     st.integers(0, 160),
     st.sampled_from(["last", "first"]),
 )
-def test_what_has_room_is_what_trying_each_number_finds(texts, room, keep):
+def test_as_many_texts_are_kept_as_fit(texts, room, keep):
     room += len(whole([]))
     ways = [
         texts[:n] if keep == "first" else texts[len(texts) - n :] for n in range(len(texts) + 1)
     ]
     best = max((way for way in ways if len(whole(way)) <= room), key=len)
-    put, kept = fitted(EN, texts, "Who?", len, room, keep)
-    assert ([*kept], put) == (best, asked(EN, "Who?", best))
+    kept = fitted(texts, lambda chosen: len(whole(chosen)) <= room, last=keep == "last")
+    assert texts[kept] == best

@@ -1,4 +1,4 @@
-"""The notebook of memories: its parameters, what it runs, what it shows."""
+"""The notebook of memories: its parameters, what it runs and what it shows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setenv(fields.HOME, str(tmp_path))
 
 
-def test_the_whole_matrix_is_what_a_notebook_asks_for():
+def test_parameters_make_the_whole_matrix():
     report = MemoryReport(sizes="50, 200", seeds=[1, 2], language="da,en")
     assert len(report.works) == len(presets.NAMES) * len(SUITES) * 2 * 2 * 2
     assert len({job.folder for job in report.works}) == len(report.works)
@@ -34,7 +34,7 @@ def test_the_whole_matrix_is_what_a_notebook_asks_for():
     assert plan["questions"].sum() * len(presets.NAMES) == sum(j.asked for j in report.works)
 
 
-def test_the_curve_is_of_the_capacity_suite_alone():
+def test_the_curve_uses_only_the_capacity_suite():
     report = MemoryReport(
         suites="semantic", presets="rag", sizes=2, facts="10,100", facts_size=3,
         knobs={"hop_depth": 3},
@@ -42,13 +42,13 @@ def test_the_curve_is_of_the_capacity_suite_alone():
     made = [[(job.recipe.suite, job.recipe.size, job.recipe.changes) for job in works]
             for works in (report.works, report.curve)]  # fmt: skip
     assert made[0] == [("semantic", 2, {"hop_depth": 3})]
-    # A hundred are taught anyway, and no other set is made for that.
+    # A hundred is the default, so it needs no other set.
     assert made[1] == [("episodic_capacity", 3, {"facts": 10}), ("episodic_capacity", 3, {})]
     assert [len(job.recipe.episodes.episode(0).facts) for job in report.curve] == [10, 100]
     assert {*report.plan()["suite"]} == {"semantic", "episodic_capacity"}
 
 
-def test_all_work_is_run_once_and_only_its_answers_are_shown(monkeypatch):
+def test_each_piece_of_work_is_run_once(monkeypatch):
     asked = []
     monkeypatch.setattr(bench, "run", lambda works: asked.append(works) or ("It stopped.",))
     report = MemoryReport(
@@ -58,11 +58,11 @@ def test_all_work_is_run_once_and_only_its_answers_are_shown(monkeypatch):
     assert report.told(()) == "Nothing stopped any of the runs."
     (works,) = asked
     assert len(works) == 1, "the curve has a point that is asked anyway"
-    assert "No run has answers" in report.rows.attrs["why"]
+    assert "No run has metrics" in report.rows.attrs["why"]
     assert report.answers().text == ""
 
 
-def test_bad_input_gets_one_sentence():
+def test_bad_input_is_an_error_of_one_line():
     said = {"suites": "did you mean 'episodic'", "facts": "facts is 2.5", "output": "output is ''"}
     for name, value in {"suites": "episodc", "facts": 2.5, "output": ""}.items():
         with pytest.raises(ParameterError, match=said[name]) as error:
@@ -70,7 +70,7 @@ def test_bad_input_gets_one_sentence():
         assert "\n" not in str(error.value)
 
 
-def test_an_example_shows_all_facts_that_are_needed_and_marks_them():
+def test_an_example_marks_the_needed_facts():
     report = MemoryReport(suites="episodic,spatial", sizes=1, language="en")
     for suite in ("episodic", "spatial"):
         shown = report.example(suite)
@@ -87,7 +87,7 @@ def test_an_example_shows_all_facts_that_are_needed_and_marks_them():
         report.example("spatal")
 
 
-def test_what_a_model_wrote_and_what_was_taught_is_text():
+def test_taught_and_generated_text_is_escaped():
     fact, probe = Fact(0, "<b>x</b>", 0), Probe("<i>?</i>", ("<u>",), needs=(0,), kind="who")
     taught = show_episode(Episode("a", (fact,), (probe,)), probe)
     said = show_answers([("rag", Prediction(0, "<p>", ["<u>"], "<script>\u202e"))])

@@ -11,7 +11,7 @@ pd = pytest.importorskip("pandas")
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
 
-from rulerlib.memory import pairs, plots, results, tables  # noqa: E402
+from rulerlib.memory import plots, results, tables  # noqa: E402
 from rulerlib.memory.plots import LOOKS  # noqa: E402
 
 SUITES = ("episodic", "episodic_multi")
@@ -30,27 +30,27 @@ def panels(figure):
 
 
 def test_the_matrix_has_a_dot_and_an_interval_for_each_preset(rows):
-    table, floors = tables.table(rows), pairs.floors(rows)
+    table, floors = tables.table(rows), tables.floors(rows)
     figure = plots.matrix(table, floors, title="title")
     assert figure.get_suptitle() == "title"
     for axes, suite in zip(panels(figure), SUITES, strict=True):
         assert axes.get_title() == f"{suite}\nn = 20"
         part = table[table["suite"] == suite]
         dots = next(line for line in axes.lines if line.get_marker() == "o")
-        assert dots.get_xdata().tolist() == part["em_norm"].tolist()
+        assert dots.get_xdata().tolist() == part["em"].tolist()
         assert dots.get_ydata().tolist() == list(range(len(PRESETS)))
         ends = [[*segment[:, 0]] for segment in axes.collections[0].get_segments()]
-        assert ends == part[["em_norm low", "em_norm high"]].to_numpy().tolist()
+        assert ends == part[["em low", "em high"]].to_numpy().tolist()
         lines = {line.get_label(): line.get_xdata()[0] for line in axes.lines[1:]}
         own = floors[floors["suite"] == suite].iloc[0]
         assert lines["chance"] == pytest.approx(own["chance"])
         assert lines["always the most frequent answer"] == own["constant"]
-        oracle = part[part["preset"] == "oracle"]["em_norm"].iloc[0]
+        oracle = part[part["preset"] == "oracle"]["em"].iloc[0]
         assert lines["oracle: the facts given"] == oracle
         styles = {line.get_linestyle() for line in axes.lines[1:]}
         assert len(styles) == 3, "told apart without colour"
     assert [text.get_text() for text in panels(figure)[0].get_yticklabels()] == list(PRESETS)
-    assert figure.alt.startswith("title. exact match, normalized")
+    assert figure.alt.startswith("title. exact match")
 
 
 def test_the_matrix_is_of_one_model_and_language(rows):
@@ -92,6 +92,6 @@ def test_capacity_is_drawn_by_the_number_of_facts(tmp_path):
         looks[place] for place in recalling
     ]
     rag = table[table["preset"] == "rag"]
-    assert right.lines[PRESETS.index("rag")].get_ydata().tolist() == rag["em_norm"].tolist()
+    assert right.lines[PRESETS.index("rag")].get_ydata().tolist() == rag["em"].tolist()
     assert right.get_xscale() == "log"
     assert [text.get_text() for text in right.get_xticklabels()] == ["10", "100", "1,000"]

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from rulerlib import languages, tokens
 from rulerlib.memory import reading
-from rulerlib.memory.asking import in_context
-from rulerlib.memory.measuring import SCORING
+from rulerlib.memory.bench import in_context
+from rulerlib.memory.measures import SCORING
 from rulerlib.memory.prompting import asked
 from rulerlib.memory.suites import SUITES, Recipe
 from rulerlib.models import reference

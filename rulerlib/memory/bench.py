@@ -1,158 +1,508 @@
-"""The matrix of memories: suites, presets, sizes and seeds, taught and asked::
+"""The memory benchmark: for each episode teach, close, reopen, ask; then answer and score.
 
     rulerlib memory --presets span_short,memory/hei_nw --dry-run
     rulerlib memory --suites episodic --presets rag --sizes 2 --seeds 7
-    rulerlib memory run --system mine:Memory --model reference --engine reference --sizes 50
+    rulerlib memory --system mine:Memory --model reference --engine reference --sizes 50
 
-The first command prints all that would be run, the second one runs a little, the third one asks a
-memory of your own beside none, a search, and the facts themselves. Each ends with a page of tables,
-``report.html`` in the folder of all runs, and as Markdown ``report.md`` beside it. All that can be
-known before anything is taught is checked first (`check`). What stops one piece of work stops no
-other, and is tried again by the next run; what is finished is not done again. A process of its own
-teaches (`rulerlib.memory.teaching`); this one asks (`rulerlib.memory.asking`).
+The first command prints what would run, the second one is a small run, and the third one compares
+a memory of your own with none, with random texts, with a search, and with the facts themselves.
+Each ends with a page of tables, ``report.html``, and its Markdown version ``report.md``.
+
+All parameters are checked before anything is taught. An error stops only the piece of work in
+which it occurs. Finished work is skipped, and an interrupted command resumes.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import itertools
+import shutil
 import sys
-from collections.abc import Sequence
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from rulerlib import commands, fields, files, models, samples
-from rulerlib.errors import RulerError, require
-from rulerlib.memory import asking, measuring, presets, teaching
+import rulerlib
+from rulerlib import commands, fields, files, models, predict, samples
+from rulerlib.errors import ParameterError, RulerError, shortened
+from rulerlib.languages import Language
+from rulerlib.memory import measures, presets
+from rulerlib.memory.delivered import Needs
+from rulerlib.memory.episodes import Episode, Probe
+from rulerlib.memory.measures import GuardError
+from rulerlib.memory.outside import OutsideMemory, Recall
+from rulerlib.memory.presets import Preset
+from rulerlib.memory.prompting import asked, beside, fitted, leak
 from rulerlib.memory.suites import PROFILES, SUITES
-from rulerlib.memory.work import METRICS, SEEDS, SIZES, TABLE, Work, expand
-from rulerlib.models import Model
+from rulerlib.memory.system import Recalled, Text
+from rulerlib.memory.work import (
+    FILES,
+    METRICS,
+    PRIMARY_EM,
+    SEEDS,
+    SIZES,
+    STORE,
+    TABLE,
+    TELEMETRY,
+    Work,
+    expand,
+)  # fmt: skip
+from rulerlib.models import Likelihood, Model
 from rulerlib.progress import Progress
+from rulerlib.samples import Sample
+from rulerlib.store import questions
 
-# What a question counts on the bar where its episode is taught; where it is asked it counts 1.
-_TEACHING = 0.1
+BESIDE = ("span_short", "random", "rag", "oracle")
+"""The presets with which a memory of your own is compared."""
 
-BESIDE = ("span_short", "rag", "oracle")
-"""The presets that a memory of one's own is compared with."""
+MAX_BARE = 0.1
+"""The largest share of questions for which a text may be a bare answer that was never taught."""
 
 
-def check(works: Sequence[Work]) -> None:
-    """Check all work, which is asked of one model, before the first is begun.
-
-    Raises
-    ------
-    ParameterError
-        If the model cannot take a preset's system prompt or the length, a question alone has no
-        room, two are the same, or memories that are asked alike recall different numbers of texts.
-    DataError, MissingExtraError
-        If a tokenizer or a language pack cannot be read.
-    """
-    require(works, "works", works, "at least one")
-    model, folders = works[0].reader(), set[Path]()
-    brings: dict[Any, tuple[str, Any]] = {}
-    for job in works:
-        preset = job.preset
-        if preset.stores:
-            name, k = brings.setdefault(
-                preset.format(job.pack), (preset.short, preset.settings["k"])
-            )
-            what = f"{k}, what {name} has: presets that are compared recall as many texts"
-            require(preset.settings["k"] == k, f"k of {preset.short}", preset.settings["k"], what)
-        require(job.folder not in folders, "works", str(job), "left out, because it is there twice")
-        folders.add(job.folder)
-        prompts = asking.Prompts(job, model)
-        for probe in job.recipe.first.probes:
-            prompts.check_room(probe.text)
+# ---------------------------------------------------------------- teach, ask, score
 
 
 def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
-    """Teach in a process of its own, then ask, with one bar for all that is not done yet.
-
-    Can be stopped at any time, and goes on where it was.
+    """Run all work of one model that is not finished.
 
     Parameters
     ----------
     works
-        All of one model.
+        Pieces of work with the same model.
     quiet
-        Draw no bar.
+        Whether to show no progress bar.
 
     Returns
     -------
     tuple of str
-        A sentence for each reason that stopped some of it, and which.
+        One sentence for each error or guard that stopped some of the work.
 
     Raises
     ------
     RulerError
-        If a parameter of any cannot work, before anything is begun; or if the process that teaches
-        ended in a way that nobody foresaw.
+        If a parameter is not allowed, before anything is taught.
     """
     check(works)
-    for root in dict.fromkeys(job.root for job in works):
+    for root in {job.root for job in works}:
         files.check_writable(Path(root).expanduser())
-    stopped = dict[Work, str]()
-    left = [job for job in works if not _is_done(job)]
-    untaught = [job for job in left if job.preset.stores]
-    if left:
-        weight = sum(job.asked for job in left) + _TEACHING * sum(job.asked for job in untaught)
-        with Progress(weight, f"{len(left)} runs", quiet) as bar:
-            # Nobody starts a process that has nothing to do.
-            for job, sentence in teaching.taught_elsewhere(untaught) if untaught else ():
-                if sentence is not None:
-                    stopped[job] = sentence
-                bar.update(_TEACHING * job.asked)
-            ask(left, stopped, bar)
+    stopped, model = dict[Work, str](), works[0].reader()
+    models.reserve(model, max(job.budget for job in works))
+    left = [job for job in works if not _is_finished(job)]
+    with Progress(sum(job.asked for job in left), f"{len(left)} runs", quiet) as bar:
+        for job in left:
+            before = bar.n
+            try:
+                run_one(job, model, bar)
+            except RulerError as error:
+                stopped[job] = str(error)
+            bar.skip(job.asked - (bar.n - before))
     for job in works:
         _check_oracle(job, stopped)
-    by_reason: dict[str, list[Work]] = {}
+    by_sentence: dict[str, list[Work]] = {}
     for job, sentence in stopped.items():
-        by_reason.setdefault(sentence, []).append(job)
+        by_sentence.setdefault(sentence, []).append(job)
     return tuple(
         f"{jobs[0]}{f' and {len(jobs) - 1} more' if len(jobs) > 1 else ''}: {sentence}"
-        for sentence, jobs in by_reason.items()
+        for sentence, jobs in by_sentence.items()
     )
 
 
-def _is_done(job: Work) -> bool:
-    """Return whether a piece of work is measured; what is wrong with it is told when it is done."""
+def run_one(job: Work, model: Model, progress: Progress | None = None) -> None:
+    """Run one piece of work: teach and ask its memory, let the model answer, and score.
+
+    Raises
+    ------
+    RulerError
+        If a guard stops it, a file is damaged, or the model fails.
+    """
+    with files.lock(job.file(METRICS)):
+        files.remove_unfinished(*(job.file(name) for name in FILES))
+        path = questions.write(Questions(job, model), job.questions_path.parent)
+        predict.predict(
+            path, model, job.answers_path, job.preset.format(job.pack), job.preset.decoding(),
+            progress=progress, cell=job.cell.settings(),
+        )  # fmt: skip
+        measures.write(job)
+
+
+class Questions:
+    """The questions of a piece of work, each with what the memory recalled for it.
+
+    Iterating teaches the memory, unless the file of questions is already there.
+
+    Parameters
+    ----------
+    job
+        The piece of work.
+    model
+        The model; its tokenizer counts the tokens of prompts.
+
+    Raises
+    ------
+    ParameterError
+        If the model cannot take the system prompt of the preset.
+    """
+
+    def __init__(self, job: Work, model: Model) -> None:
+        self._job, self._model, self._frame = job, model, job.frame(model)
+        self._prefix = asked(job.pack, "", ()).answer_prefix
+
+    def __len__(self) -> int:
+        return self._job.asked
+
+    def __iter__(self) -> Iterator[Sample]:
+        return iter(self._recalled() if self._job.preset.stores else self._in_context())
+
+    def _in_context(self) -> Iterator[Sample]:
+        """Yield the questions of a preset without a memory system."""
+        places = itertools.count()
+        for item in self._job.recipe:
+            for probe in item.episode.probes:
+                texts = in_context(self._job.preset.system, item.episode, probe)
+                yield self._sample(next(places), item.episode, probe, texts)
+
+    def _recalled(self) -> list[Sample]:
+        """Return the questions of a memory: for each episode teach, close, reopen, ask."""
+        job, made = self._job, list[Sample]()
+        temporary = tempfile.TemporaryDirectory(prefix="rulerlib-")
+        with temporary as root, _memory(job) as teacher, _memory(job) as asker:
+            log = _Log(job)
+            for number, item in enumerate(job.recipe):
+                folder, episode = Path(root) / str(number), item.episode
+                folder.mkdir()
+                log.taught(self._teach(teacher, folder, episode), folder)
+                before = _hashes(folder)
+                recalls = asker.recall(folder, [probe.text for probe in episode.probes])
+                log.check_unchanged(before, _hashes(folder))
+                for probe, recall in zip(episode.probes, recalls, strict=True):
+                    log.recalled(episode, probe, recall)
+                    index = len(made)
+                    made.append(self._sample(index, episode, probe, recall.texts))
+            log.check(asker.requests)
+            log.write(Path(root))
+        return made
+
+    def _teach(
+        self, teacher: LocalMemory | OutsideMemory, folder: Path, episode: Episode
+    ) -> dict[str, float]:
+        """Teach an episode session by session, each on a memory that is opened anew."""
+        values = [None] * len(episode.facts)
+        if self._job.preset.surprise == "reader":
+            values = surprises_of(episode, models.with_likelihoods(self._model))
+        stats: dict[str, float] = {}
+        for _, facts in itertools.groupby(episode.facts, key=attrgetter("session")):
+            texts = [Text.of(fact, values[fact.number]) for fact in facts]
+            stats = teacher.teach(folder, texts)
+        return stats
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Everything that decides the bytes of the prompts.
+
+        There is no ``length``: most prompts are far shorter than the budget, and the longest one
+        decides how much room a batch needs.
+        """
+        job = self._job
+        return {
+            "task": job.recipe.suite,
+            "language": job.recipe.language,
+            "seed": job.recipe.seed,
+            "episodes": job.recipe.to_dict(),
+            "memory": job.preset.to_dict(),
+            "budget": job.budget,
+            "tokens_to_generate": job.preset.max_new_tokens,
+            "tokenizer": self._model.tokenizer.name,
+            "tokenizer_fingerprint": self._model.tokenizer.fingerprint,
+            **self._frame.format.settings(),
+            "rulerlib": rulerlib.__version__,
+        }
+
+    def check_room(self, question: str) -> None:
+        """Check that a question fits into the budget without recalled texts.
+
+        Raises
+        ------
+        ParameterError
+            If it does not.
+        """
+        job = self._job
+        least = self._count(asked(job.pack, question, ()).text) + job.preset.max_new_tokens
+        if job.budget < least:
+            allowed = f"at least {least}, the tokens of a question alone and its answer"
+            raise ParameterError(job.budget_name, job.budget, allowed)
+
+    def _count(self, text: str) -> int:
+        """Return the number of prompt tokens of a question."""
+        whole = self._frame.prompt(text, self._prefix)
+        return self._model.tokenizer.count(whole) + self._frame.special
+
+    def _sample(
+        self, index: int, episode: Episode, probe: Probe, shown: Sequence[Recalled]
+    ) -> Sample:
+        """Return a question with as many of the recalled texts as fit."""
+        job, tokenizer = self._job, self._model.tokenizer
+        texts, answer = [recalled.text for recalled in shown], job.preset.max_new_tokens
+        self.check_room(probe.text)
+
+        def fits(kept: Sequence[str]) -> bool:
+            if job.preset.stores and tokenizer.count("\n".join(kept)) > job.preset.recall_tokens:
+                return False
+            return self._count(asked(job.pack, probe.text, kept).text) <= job.budget - answer
+
+        kept = fitted(texts, fits, last=job.preset.system == "all")
+        put = asked(job.pack, probe.text, texts[kept])
+        self._check_prompt(put.text, texts[kept], episode)
+        whole = put.text + self._frame.prefix(self._prefix)
+        return Sample(
+            index=index,
+            input=put.text,
+            outputs=list(probe.golds),
+            length=tokenizer.count(whole) + answer,
+            length_w_model_temp=self._count(put.text) + answer,
+            answer_prefix=self._prefix,
+            task=job.recipe.suite,
+            language=job.recipe.language,
+            parts=put.parts,
+            golds=[[gold] for gold in probe.golds],
+            id=f"{episode.id}/{index % job.recipe.probes}",
+            cluster=episode.id,
+            facts=measures.judge(job, episode, probe, shown, kept),
+        )
+
+    def _check_prompt(self, text: str, kept: Sequence[str], episode: Episode) -> None:
+        """Check that a prompt holds what was recalled, and nothing else of the episode."""
+        prompt = self._frame.prompt(text, self._prefix)
+        for line in kept:
+            if line not in prompt:
+                raise GuardError(f"A recalled text is not in the prompt: {shortened(line, 120)}.")
+        leaked = leak(beside(prompt, kept), [fact.text for fact in episode.facts])
+        if leaked is not None:
+            raise GuardError(
+                f"A prompt holds a taught text that was not recalled: {shortened(leaked, 120)}."
+            )
+
+
+def in_context(system: str, episode: Episode, probe: Probe) -> list[Recalled]:
+    """Return the facts that a preset without a memory system shows, in their order."""
+    numbers: Iterable[int] = ()
+    if system == "all":
+        numbers = range(len(episode.facts))
+    elif system == "needed":
+        numbers = sorted(probe.needs)
+    return [Recalled(episode.facts[number].text, (number,)) for number in numbers]
+
+
+# ---------------------------------------------------------------- the memory
+
+
+class LocalMemory:
+    """A memory system of this package, opened for each call as an `OutsideMemory` is."""
+
+    def __init__(self, preset: Preset, language: Language) -> None:
+        self._preset, self._language = preset, language
+        self.requests = 0
+
+    def _opened(self, folder: Path) -> Any:
+        return presets.opened(self._preset.system, folder, self._language, **self._preset.settings)
+
+    def teach(self, folder: Path, texts: Sequence[Text]) -> dict[str, float]:
+        """Teach the texts of one session of an episode; return what the system counts."""
+        system = self._opened(folder)
+        system.teach(texts)
+        system.close()
+        stats: dict[str, float] = system.stats()
+        return stats
+
+    def recall(self, folder: Path, asked_for: Sequence[str]) -> list[Recall]:
+        """Return what is recalled for each question about an episode."""
+        system, recalls = self._opened(folder), []
+        for question in asked_for:
+            start = time.perf_counter()
+            texts = system.recall(question)
+            recalls.append(Recall(texts, time.perf_counter() - start))
+        self.requests += system.requests
+        return recalls
+
+    def __enter__(self) -> LocalMemory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def _memory(job: Work) -> LocalMemory | OutsideMemory:
+    if job.preset.is_outside:
+        return OutsideMemory(job.preset.system, job.preset.settings)
+    return LocalMemory(job.preset, job.pack)
+
+
+class _Log:
+    """What happened while a memory was taught and asked, and the guards on it."""
+
+    def __init__(self, job: Work) -> None:
+        self._job, self._name = job, job.preset.short
+        self._stats = dict[str, float]()
+        self._texts: list[list[str]] = []
+        self._microseconds: list[int] = []
+        self._bare = self._kept = 0
+
+    def taught(self, stats: dict[str, float], folder: Path) -> None:
+        # A memory from outside need not tell how much it keeps.
+        files_written = sum(path.is_file() for path in folder.rglob("*"))
+        self._kept += files_written if self._job.preset.is_outside else int(stats["stored"])
+        for name, value in stats.items():
+            self._stats[name] = self._stats.get(name, 0.0) + value
+
+    def recalled(self, episode: Episode, probe: Probe, recall: Recall) -> None:
+        texts = [text for text, _ in recall.texts]
+        self._texts.append(texts)
+        self._microseconds.append(round(recall.seconds * 1e6))
+        if self._job.preset.is_outside:
+            needs = Needs(episode, probe, self._job.pack)
+            self._bare += any(needs.is_bare_answer(text) for text in texts)
+
+    def check_unchanged(self, before: dict[str, str], after: dict[str, str]) -> None:
+        changed = sorted(path for path, _ in before.items() ^ after.items())
+        if changed:
+            raise GuardError(
+                f"{self._name} changed {changed[0]!r} in its store while it was asked:"
+                " recall must not change what is stored."
+            )
+
+    def check(self, requests: int) -> None:
+        """Raise a `GuardError` if the numbers of this run would be misleading."""
+        name, texts, count = self._name, self._texts, len(self._texts)
+        if not self._kept:
+            raise GuardError(f"The store of {name} is empty after teaching.")
+        if not requests:
+            raise GuardError(f"retrieval.requests == 0: {name} was never asked for anything.")
+        if not any(text.strip() for text in itertools.chain(*texts)):
+            raise GuardError(f"retrieval.hits == 0: {name} recalled nothing for {count} questions.")
+        if self._job.recipe.size > 1 and texts.count(texts[0]) == count:
+            raise GuardError(f"{name} recalled the same texts for all {count} questions.")
+        if self._bare > MAX_BARE * count:
+            raise GuardError(
+                f"{name} recalled an answer that was never taught, and nothing else, for"
+                f" {self._bare} of {count} questions: a memory recalls what it was taught."
+            )
+
+    def write(self, root: Path) -> None:
+        """Keep the store, and write the telemetry."""
+        job = self._job
+        paths = [path for path in root.rglob("*") if path.is_file()]
+        telemetry = {
+            "requests": len(self._texts), "hits": sum(map(bool, self._texts)),
+            "files": len(paths), "bytes": sum(path.stat().st_size for path in paths),
+            **self._stats, "microseconds": self._microseconds,
+        }  # fmt: skip
+        store = job.file(STORE)
+        with files.saving(store):
+            shutil.rmtree(store, ignore_errors=True)
+            shutil.copytree(root, store)
+        files.write_object(job.file(TELEMETRY), telemetry)
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """Return a hash of each file in a folder."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+# ---------------------------------------------------------------- surprise
+
+
+def ranked(likelihoods: Iterable[Likelihood]) -> list[float]:
+    """Return how unexpected each text is compared with those before it, above 0 and at most 1.
+
+    The mean negative log-likelihood of a text depends on the reader and the language far more than
+    on the text. So each text is ranked among those that were taught before: of ``n`` texts, itself
+    included, ``k`` of which are more expected and ``e`` equally expected, itself included, the
+    value is ``(k + (e + 1) / 2) / n``.
+
+    >>> told = [Likelihood(20.0, 10), Likelihood(30.0, 10), Likelihood(10.0, 10)]
+    >>> [round(surprise, 2) for surprise in ranked(told)]
+    [1.0, 1.0, 0.33]
+
+    Parameters
+    ----------
+    likelihoods
+        The likelihoods of the texts in their order; a text without predicted tokens counts as
+        fully expected.
+    """
+    import pandas as pd
+
+    means = (text.nll / text.tokens if text.tokens else 0.0 for text in likelihoods)
+    # In half precision the last digits depend on the batch.
+    rounded = pd.Series([float(f"{mean:.3g}") for mean in means], dtype=float)
+    ranks: list[float] = rounded.expanding().rank(pct=True).tolist()
+    return ranks
+
+
+def surprises_of(episode: Episode, reader: Model) -> list[Any]:
+    """Return how unexpected each fact of an episode is to a reader, read as one batch."""
+    texts = [fact.text for fact in episode.facts]
+    return [round(value, 6) for value in ranked(reader.log_likelihoods(texts))]
+
+
+# ---------------------------------------------------------------- checks
+
+
+def check(works: Sequence[Work]) -> None:
+    """Check all work of one model before any of it begins.
+
+    Raises
+    ------
+    ParameterError
+        If the model cannot take a system prompt or the length, if a question has no room, if two
+        pieces of work are the same, or if memories that are compared have different
+        ``recall_tokens``.
+    DataError, MissingExtraError
+        If a tokenizer or a language pack cannot be read.
+    """
+    if not works:
+        raise ParameterError("works", works, "at least one")
+    model, folders, limits = works[0].reader(), set[Path](), dict[Any, Preset]()
+    for job in works:
+        preset = job.preset
+        if preset.stores:
+            first = limits.setdefault(preset.format(job.pack), preset)
+            if preset.recall_tokens != first.recall_tokens:
+                allowed = f"{first.recall_tokens}, as in {first.short}, to be compared with it"
+                name = f"recall_tokens of {preset.short}"
+                raise ParameterError(name, preset.recall_tokens, allowed)
+        if job.folder in folders:
+            raise ParameterError("works", str(job), "left out, because it is there twice")
+        folders.add(job.folder)
+        prompts = Questions(job, model)
+        for probe in job.recipe.first.probes:
+            prompts.check_room(probe.text)
+
+
+def _is_finished(job: Work) -> bool:
     try:
-        return measuring.is_measured(job)
+        return measures.is_measured(job)
     except RulerError:
+        # `run_one` reports the error.
         return False
 
 
-def ask(works: Sequence[Work], stopped: dict[Work, str], progress: Progress | None = None) -> None:
-    """Ask some work in this process and measure its answers; ``stopped`` gets what stopped any.
-
-    What was stopped before, while it was taught, is not asked.
-    """
-    bar = Progress(0, "", quiet=True) if progress is None else progress
-    model = works[0].reader()
-    models.reserve(model, max(job.budget for job in works))
-    for job in works:
-        before = bar.n
-        if job not in stopped:
-            sentence = teaching.stopped(job, _ask_and_measure, model, bar)
-            if sentence is not None:
-                stopped[job] = sentence
-        bar.skip(job.asked - (bar.n - before))
-
-
-def _ask_and_measure(job: Work, model: Model, progress: Progress) -> None:
-    asking.ask(job, model, progress)
-    measuring.measure(job)
-
-
 def _check_oracle(job: Work, stopped: dict[Work, str]) -> None:
-    """Note where a finished memory is above its oracle by more than chance allows."""
-    # An oracle that is asked in the same way.
-    put = {name: getattr(job.preset, name) for name in presets.ASKED}
-    oracle = replace(job, preset=presets.load("oracle", put))
-    both_done = job.file(METRICS).exists() and oracle.file(METRICS).exists()
-    if job.preset.stores and both_done:
+    """Stop a finished memory that is above its oracle by more than chance allows."""
+    if not job.preset.stores or not job.file(METRICS).exists():
+        return
+    same_asking = {name: getattr(job.preset, name) for name in presets.ASKED}
+    oracle = replace(job, preset=presets.load("oracle", same_asking))
+    if oracle.file(METRICS).exists():
         try:
-            measuring.check_below(job.preset.short, measuring.rows(oracle), measuring.rows(job))
+            measures.check_below(job.preset.short, measures.rows(oracle), measures.rows(job))
         except RulerError as error:
             stopped[job] = str(error)
 
@@ -172,7 +522,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--system", metavar="MODULE:CLASS", help=f"your memory, beside {', '.join(BESIDE)}")
     add("--suites", default="all", metavar="A,B", help=", ".join(SUITES))
     add("--presets", default="all", metavar="A,B", help=", ".join(presets.NAMES))
-    # Numbers are read as texts, so that a wrong one is told as everywhere else.
+    # Numbers are read as text, so that wrong ones get the same error as everywhere else.
     add("--sizes", default=",".join(map(str, SIZES)), metavar="N,N", help="episodes (50,200,1000)")
     add("--seeds", default=",".join(map(str, SEEDS)), metavar="N,N", help="(1337,2025,4242)")
     add("--language", default="da", metavar="A,B", help="codes of languages (da)")
@@ -181,6 +531,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--length", default="2048", help="tokens of a prompt and its answer (2048)")
     add("--profile", default="default", help=f"{', '.join(PROFILES)} (default)")
     add("--probes", default="1", help="questions for each episode (1)")
+    add("--primary-em", default="norm", help=f"{', '.join(PRIMARY_EM)} (norm)")
     for name, text in (
         ("--knob", "a knob of the suites that have it"),
         ("--set", "a setting of the presets that have it: gate=false, k=3"),
@@ -188,37 +539,43 @@ def _parser() -> argparse.ArgumentParser:
     ):
         add(name, action="append", default=[], metavar="NAME=VALUE", help=text)
     add("--root", default="runs/memory", help="the folder of all runs (runs/memory)")
-    add("--dry-run", action="store_true", help="print what would be run")
+    add("--dry-run", action="store_true", help="print what would run")
     return parser
 
 
 def table(works: Sequence[Work]) -> str:
-    """Return a line for each piece of work, with its score where it is finished, and the sums."""
-    head = ("preset", "language", "suite", "questions", "facts", "EM norm", "file")
-    rows: list[tuple[str, ...]] = [head]
-    facts = [job.recipe.size * len(job.recipe.first.facts) for job in works]
-    done = [job for job in works if job.file(METRICS).exists()]
-    for job, taught in zip(works, facts, strict=True):
-        scores = samples.read_object(job.file(METRICS))["metrics"] if job in done else {}
-        share = f"{scores[job.recipe.suite]['em_norm']:.3f}" if scores else "-"
-        about = job.preset.short, job.recipe.language, job.cell.label, f"{job.asked:,}"
-        rows.append((*about, f"{taught:,}", share, str(job.file(TABLE))))
+    """Return a line for each piece of work, with its score if it is finished, and the totals."""
+    rows = [("preset", "language", "suite", "questions", "facts", "EM", "file")]
+    finished = facts = 0
+    for job in works:
+        score, taught = "-", job.recipe.size * len(job.recipe.first.facts)
+        if job.file(METRICS).exists():
+            scores = samples.read_object(job.file(METRICS))["metrics"]
+            score = f"{scores[job.recipe.suite]['em']:.3f}"
+            finished += 1
+        facts += taught
+        preset = " ".join(
+            [job.preset.given, *map("{0[0]}={0[1]}".format, job.preset.changes.items())]
+        )
+        rows.append((preset, job.recipe.language, job.cell.label, f"{job.asked:,}",
+                     f"{taught:,}", score, str(job.file(TABLE))))  # fmt: skip
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    questions = sum(job.asked for job in works)
-    total = f"{len(works)} runs ({len(done)} finished), {questions:,} questions"
-    return "\n".join([*lines, f"{total}, {sum(facts):,} facts"])
+    total = (
+        f"{len(works)} runs ({finished} finished), {sum(job.asked for job in works):,} questions"
+    )
+    return "\n".join([*lines, f"{total}, {facts:,} facts"])
 
 
 @commands.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what a command line asks for, and return the exit code.
+    """Run the command, and return the exit code.
 
     Returns
     -------
     int
-        0; 1 where a guard or an error stopped some of the work; 2 where nothing was begun, because
-        a parameter cannot work; 130 after Ctrl-C.
+        0; 1 if a guard or an error stopped some of the work; 2 if a parameter is wrong; 130 after
+        Ctrl-C.
     """
     given = _parser().parse_args(arguments)
     works = expand(
@@ -228,6 +585,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         model=given.model, engine=given.engine, length=fields.value(given.length),
         engine_options=fields.settings("engine-option", given.engine_option, "dtype=float32"),
         profile=given.profile, probes=fields.value(given.probes), root=given.root,
+        primary_em=given.primary_em,
     )  # fmt: skip
     if given.dry_run:
         check(works)
@@ -237,11 +595,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table(works))
     for sentence in stopped:
         print(sentence, file=sys.stderr)
-    # It reads the tables with pandas, which nothing else here needs.
-    from rulerlib.memory import page
+    # It needs pandas.
+    from rulerlib.memory import report
 
-    folders, path = [job.folder for job in works], Path(given.root).expanduser() / "report.html"
-    print(f"The page: {page.write(path, folders, stopped)}")
+    path = Path(given.root).expanduser() / "report.html"
+    print(f"The page: {report.write_page(path, [job.folder for job in works], stopped)}")
     return 1 if stopped else 0
 
 

@@ -1,9 +1,13 @@
-"""What was delivered: which facts a recalled text tells, read off the text alone.
+"""Which needed facts the recalled texts of an outside memory state, read from the texts alone.
 
-A system may claim that a text comes from any fact. Here only the text counts: a fact is delivered
-where it stands in it as it was taught, where the grammar of the suites reads the same in it, or
-where a sentence of other words has the values of the fact that the question needs. A sentence that
-has the names of the question and the answer, such as a planned way, delivers all that is needed.
+The systems of this package keep the number of each fact beside its text, so there is nothing to
+read. A text of an outside memory states a fact if it contains it word for word, if the grammar of
+the suites reads the same in a sentence, or if one sentence has all values of the fact that the
+question needs. A sentence with the names in the question and its answer, such as a planned route,
+states all needed facts.
+
+A fact does not count if a recalled sentence that was not taught contradicts it, by giving another
+value for the same key. A list of all values states nothing.
 
 >>> from rulerlib import languages
 >>> from rulerlib.memory.suites import Recipe
@@ -11,102 +15,201 @@ has the names of the question and the answer, such as a planned way, delivers al
 >>> needs = Needs(episode, episode.probes[0], languages.load("en"))
 >>> [(fact.number, fact.text) for fact in needs.facts]
 [(18, 'In Trermingwick, Mermund built a tower on 15 November.')]
->>> needs.told_by("Mermund was seen in Trermingwick (15 November).")
-{18}
->>> needs.told_by("Mermund built a tower."), needs.told_by("Mermund"), needs.bare("It was Mermund.")
-(set(), set(), True)
+>>> seen = "Mermund was seen in Trermingwick (15 November)."
+>>> needs.stated([seen]), needs.stated(["Mermund built a tower."])
+([{18}], [set()])
+>>> needs.stated([seen, "Corwin was seen in Trermingwick (15 November)."])
+[set(), set()]
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 
 from rulerlib.languages import Language
+from rulerlib.memory import spatial
 from rulerlib.memory.episodes import Episode, Fact, Probe
 from rulerlib.memory.prompting import leak
 from rulerlib.memory.reading import facts_in
 from rulerlib.memory.sentences import ReadFact, Turn, reader
 
-# Where a sentence ends; a day such as "3. maj" goes on in small letters.
+# The end of a sentence. A day such as "3. maj" continues in lower case.
 _END = re.compile(r"\n|(?<=[.!?])\s+(?=[^\W\d_a-zæøå])")
 
-# What is longer lists more than one fact.
-_LONGEST = 300
+# The longest sentence that is read, and how many values of one kind it may have: more are a list.
+_MAX_CHARACTERS, _MAX_VALUES = 300, 3
 
-# Values that tell who speaks or walks, which a question does not need, and what held before.
-_ASIDE = ("speaker", "old")
+# Values that no question needs: who speaks, and what held before.
+_IGNORED = ("speaker", "old")
 
 
 class Needs:
-    """The facts that a question needs, as they can be told in a text.
+    """The facts that a question needs, and how a text can state them.
 
     Attributes
     ----------
     facts
-        The facts.
+        The needed facts.
     taught
         All texts of the episode.
     """
 
     def __init__(self, episode: Episode, probe: Probe, language: Language) -> None:
         self.facts, self.taught = episode.needed(probe), {fact.text for fact in episode.facts}
-        self._episode, self._golds, self._language = episode, probe.golds, language
+        self._episode, self._probe, self._language = episode, probe, language
         self._reader = reader(language)
         talk = self._reader.talk(probe.text)
-        owner = [talk.topic[0]] if talk and talk.topic else []
-        # Which town it is about, a plan does not say.
-        self._names = owner or sorted({
-            value for fact in self.facts for name, value in _values(fact).items()
-            if name != "town" and value in probe.text
-        })  # fmt: skip
-        around = [probe.text, *probe.golds]
-        self._words = dict[int, list[str]]()
-        for fact in self.facts:
-            others = [*around, *(other.text for other in self.facts if other is not fact)]
-            values = [*_values(fact).values()]
-            values += owner if values else []
-            needed = [value for value in values if any(value in text for text in others)]
-            # Of what says no value only the text itself will do.
-            self._words[fact.number] = (needed if len(needed) > 1 else values) or [fact.text]
+        self._owner = [talk.topic[0]] if talk and talk.topic else []
+        self._meanings = {fact.number: self._meaning(fact.text) for fact in self.facts}
+        self._answers = answers_of(episode, probe, language)
+        # All values of a kind in the episode, such as all homes.
+        self._values = defaultdict[tuple[str, str], set[str]](set)
+        for fact in episode.facts:
+            for name, value in _values(fact).items():
+                self._values[self._kind(fact), name].add(value)
 
-    def told_by(self, text: str) -> set[int]:
-        """Return the numbers of the needed facts that a text tells."""
-        whole = text in self.taught
-        meanings = facts_in(text, self._meaning) if not whole else [self._meaning(text) or text]
-        numbers = {
-            fact.number for fact in self.facts
-            if leak(text, [fact.text]) or self._meaning(fact.text) in meanings
-        }  # fmt: skip
-        for line in () if whole else _END.split(text):
-            if len(line) > _LONGEST or line in self.taught or self._meaning(line) is not None:
-                continue
-            if self._names and self._holds(line, self._names) and self._answers(line):
-                return {fact.number for fact in self.facts}
-            numbers |= {number for number in self._words if self._holds(line, self._words[number])}
-        return numbers
+    def stated(self, texts: Sequence[str]) -> list[set[int]]:
+        """Return for each text the numbers of the needed facts that it states."""
+        whole = [self._word_for_word(text) for text in texts]
+        reworded = [self._reworded(text) for text in texts]
+        made = [sentence for sentences in reworded for sentence in sentences]
+        consistent = {
+            fact.number: fact
+            for fact in self.facts
+            if not any(self._contradicts(fact, sentence) for sentence in made)
+        }
+        concluded = not any(self._answers_otherwise(sentence) for sentence in made)
+        for numbers, sentences in zip(whole, reworded, strict=True):
+            for sentence in sentences:
+                numbers.update(
+                    fact.number
+                    for fact in consistent.values()
+                    if self._holds(sentence, self._needed(fact).values() or [fact.text])
+                )
+                if concluded and self._names() and self._concludes(sentence):
+                    numbers.update(fact.number for fact in self.facts)
+        return [numbers & consistent.keys() for numbers in whole]
 
-    def bare(self, text: str) -> bool:
-        """Return whether a text that was not taught has an answer, and no other taught value."""
-        if text in self.taught or not self.facts or not self._answers(text):
+    def is_bare_answer(self, text: str) -> bool:
+        """Return whether a text that was not taught holds an answer and no other taught value."""
+        golds = self._probe.golds
+        if text in self.taught or not self.facts or not self._holds_any(text, golds):
             return False
         values = {value for fact in self._episode.facts for value in _values(fact).values()}
-        return not any(self._holds(text, [value]) for value in values - {*self._golds})
+        return not self._holds_any(text, values - {*golds})
 
-    def _answers(self, text: str) -> bool:
-        return any(self._holds(text, [gold]) for gold in self._golds)
+    def _word_for_word(self, text: str) -> set[int]:
+        """Return the needed facts that a text contains, or that the grammar reads in it."""
+        meanings = facts_in(text, self._meaning)
+        return {
+            fact.number
+            for fact in self.facts
+            if leak(text, [fact.text])
+            or (self._meanings[fact.number] and self._meanings[fact.number] in meanings)
+        }
 
-    def _holds(self, text: str, words: Iterable[str]) -> bool:
-        """Return whether a text has some words, whatever their articles and their genitive."""
+    def _reworded(self, text: str) -> list[str]:
+        """Return the sentences of a text that were not taught in these words."""
+        if text in self.taught:
+            return []
+        lines = [line for line in _END.split(text) if len(line) <= _MAX_CHARACTERS]
+        taught = [self._meaning(fact.text) for fact in self._episode.facts]
+        return [
+            line
+            for line in lines
+            if line not in self.taught and (self._meaning(line) or line) not in taught
+        ]
+
+    def _needed(self, fact: Fact) -> dict[str, str]:
+        """Return the values of a fact that link it to the question, its answer or another fact."""
+        others = [self._probe.text, *self._probe.golds]
+        others += [other.text for other in self.facts if other is not fact]
+        values = _values(fact)
+        if values and self._owner:
+            values["owner"] = self._owner[0]
+        linked = {
+            name: value for name, value in values.items() if any(value in text for text in others)
+        }
+        return linked if len(linked) > 1 else values
+
+    def _names(self) -> list[str]:
+        """Return the names in the question."""
+        if self._owner:
+            return self._owner
+        values = [item for fact in self.facts for item in _values(fact).items()]
+        # A plan does not name the town.
+        return sorted({v for name, v in values if name != "town" and v in self._probe.text})
+
+    def _concludes(self, sentence: str) -> bool:
+        """Return whether a sentence has the names in the question, its answer, and no other one."""
+        if not self._holds(sentence, self._names()):
+            return False
+        golds = self._probe.golds
+        return self._holds_any(sentence, golds) and not self._others(sentence, self._answers)
+
+    def _answers_otherwise(self, sentence: str) -> bool:
+        """Return whether a sentence gives another answer to the question, which was not taught."""
+        others = self._others(sentence, self._answers)
+        return self._holds(sentence, self._names()) and not self._explained(sentence, others)
+
+    def _others(self, sentence: str, values: Iterable[str]) -> list[str]:
+        """Return the values that a sentence has and that are no right answer."""
+        golds = {gold.casefold() for gold in self._probe.golds}
+        if self._probe.kind == "route":
+            letters = "".join(spatial.letters(self._language).values())
+            values = re.findall(rf"\b[{letters}]+\b", sentence)
+        values = [value for value in values if value.casefold() not in golds]
+        return [value for value in values if self._holds(sentence, [value])]
+
+    def _contradicts(self, fact: Fact, sentence: str) -> bool:
+        """Return whether a sentence has all needed values of a fact but one, and another for it."""
+        needed = self._needed(fact)
+        for name, value in needed.items():
+            key = [other for each, other in needed.items() if each != name]
+            if not key or not self._holds(sentence, key):
+                continue
+            kind = self._values[self._kind(fact), name] - {value}
+            if not self._explained(
+                sentence, [each for each in kind if self._holds(sentence, [each])]
+            ):
+                return True
+        return False
+
+    def _explained(self, sentence: str, values: Collection[str]) -> bool:
+        """Return whether the values in a sentence are few, and each is part of a taught fact."""
+        if len(values) >= _MAX_VALUES:
+            return False
+        for value in values:
+            facts = [fact for fact in self._episode.facts if value in _values(fact).values()]
+            if not any(
+                fact in self.facts
+                or (len(_values(fact)) > 1 and self._holds(sentence, _values(fact).values()))
+                for fact in facts
+            ):
+                return False
+        return True
+
+    def _kind(self, fact: Fact) -> str:
+        """Return what a fact is about: its relation, or nothing for other facts."""
+        read = self._reader.fact(fact.text) if "subject" in fact.values else None
+        return read.relation if read else ""
+
+    def _holds_any(self, text: str, values: Iterable[str]) -> bool:
+        return any(self._holds(text, [value]) for value in values)
+
+    def _holds(self, text: str, values: Iterable[str]) -> bool:
+        """Return whether a text has all values, with or without articles and genitives."""
         articles = "|".join(map(re.escape, self._language.articles))
-        for word in words:
-            core = re.escape(re.sub(rf"^(?:{articles})\s+", "", word.casefold()))
+        for value in values:
+            core = re.escape(re.sub(rf"^(?:{articles})\s+", "", value.casefold()))
             if not re.search(rf"(?<!\w){core}(?:['’]?s|['’])?(?!\w)", text.casefold()):
                 return False
         return True
 
     def _meaning(self, text: str) -> ReadFact | Turn | None:
-        """Return what the grammar reads in a text; who walked a step does not matter."""
+        """Return what the grammar reads in a text; it does not matter who walked a step."""
         read = self._reader.fact(text)
         if read is None:
             return self._reader.turn(text)
@@ -115,6 +218,27 @@ class Needs:
 
 
 def _values(fact: Fact) -> dict[str, str]:
-    """Return what a fact says that a question may need, by name."""
-    left_out = (*_ASIDE, "who") if "direction" in fact.values else _ASIDE
-    return {name: fact.value(name) for name in fact.values if name not in left_out}
+    """Return the values of a fact that a question may need, by name."""
+    ignored = (*_IGNORED, "who") if "direction" in fact.values else _IGNORED
+    return {name: fact.value(name) for name in fact.values if name not in ignored}
+
+
+def answers_of(episode: Episode, probe: Probe, language: Language) -> list[str]:
+    """Return the values of an episode that are of the kind that a question asks for.
+
+    For the length of a route these are the numbers up to 20, for a route nothing.
+    """
+    facts = episode.facts
+    if probe.kind == "length" and "optimum" in probe.facts:
+        return [*map(str, range(1, 21)), *language.section("spatial")["words"]["numbers"]]
+    if "path" in probe.facts:
+        # Only the wording tells the relation of a fact.
+        read = [reader(language).fact(fact.text) for fact in facts]
+        last = probe.facts["path"][-1]
+        return [fact.values["object"] for fact in read if fact and fact.relation == last]
+    if "thing" in probe.facts:
+        digits = probe.golds[0].isdigit()
+        values = [fact.value("value") for fact in facts if "value" in fact.values]
+        return [value for value in values if value.isdigit() == digits]
+    names = ("from", "to") if probe.kind == "stand" else (probe.kind,)
+    return [fact.value(name) for fact in facts for name in names if name in fact.values]

@@ -1,26 +1,23 @@
 """The episodic index (``hei_nw``): a write gate and sparse keys.
 
-A fact is written where it is unexpected, new, paid to know or asked to be kept:
+A text is kept if its salience S is above a threshold:
 
     S = w_surprise * surprise + w_novelty * novelty + w_reward * rewarded + w_pin * pinned
 
-and S is above a threshold. What passes is kept with a sparse key: words and character trigrams are
-hashed, each excites a few units of many, and the most excited units take all, so that texts that
-share words share units. A question excites units as a fact does, and the facts that have these
-units are found.
+Texts that the gate rejects are lost. A text that is kept gets a sparse key: its words and character
+trigrams are hashed, each excites a few of many units, and the units that are excited most form the
+key, so that texts that share words share units. A question excites units in the same way, and the
+texts that share units with it are found, rare units counting more.
 
-What the gate refuses is kept nowhere. Without surprise, and with the settings that nobody chose,
-that is whatever carries no mark: novelty alone does not pass.
+Without surprise and with the default settings only marked texts pass: novelty alone is not enough.
 
 >>> import tempfile
 >>> from rulerlib.languages import load
 >>> index = EpisodicIndex(tempfile.mkdtemp(), Settings(), load("en"))
 >>> boat, axe = "Birmund repaired a boat in Smalktorp.", "Ulrun sold an axe in Tvarneby."
->>> index.teach("a", [Text(boat, 0, rewarded=True), Text(axe, 1)])
->>> [recalled.text for recalled in index.recall("a", "What did Birmund repair?")]
-['Birmund repaired a boat in Smalktorp.']
->>> index.stored()
-1
+>>> index.teach([Text(boat, 0, rewarded=True), Text(axe, 1)])
+>>> [found.text for found in index.recall("What did Birmund repair?")], index.stats()
+(['Birmund repaired a boat in Smalktorp.'], {'stored': 1})
 """
 
 from __future__ import annotations
@@ -29,44 +26,42 @@ import functools
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from rulerlib.languages import Language
-from rulerlib.memory.search import DIMENSION, Array, Vectors, VectorTable, ranked, words_of
-from rulerlib.memory.system import Recalled, System, SystemSettings, Text
+from rulerlib import packages
+from rulerlib.memory.search import DIMENSION, Array, ranked, words_of
+from rulerlib.memory.system import Recalled, System, SystemSettings, Text, recalled
 
-# Another seed makes other keys, which no store that stands somewhere would fit.
 _SEED = b"rulerlib sparse keys 1"
 
-# How many units a word and a trigram excite, and how strongly: what a word is says more than how
-# a part of it is spelled.
+# How many units a word and a trigram excite, and how strongly: a whole word counts more than its
+# spelling.
 _FEATURES = {"word": (3, 2), "gram": (1, 1)}
 
-# Of a text no more characters than these are read, and of a word no more for trigrams.
-_MOST, _LONGEST = 20_000, 40
+# The characters of a text that are read, and of a word for its trigrams.
+_MAX_CHARACTERS, _MAX_LETTERS = 20_000, 40
 
-# The most units of a key; a short text excites fewer.
+# The maximum number of units of a key; a short text excites fewer.
 WINNERS = 64
 
-# Up to this number of keys, the latest, a key is compared with to see how new it is.
+# How many keys, the latest ones, a new key is compared with.
 _LATEST = 8_192
 
 
 @dataclass(frozen=True)
 class Settings(SystemSettings):
-    """What can be set about an episodic index.
+    """The settings of an episodic index.
 
     Attributes
     ----------
     k
-        How many facts are recalled at most.
+        How many texts are recalled at most.
     gate
-        Whether the gate decides what is written; otherwise all is.
+        Whether the gate decides what is kept; otherwise everything is.
     w_surprise, w_novelty, w_reward, w_pin, threshold
-        What each of the four counts, 0 to 1000, and what the sum must exceed.
+        The four weights, 0 to 1000, and what the salience must exceed.
     """
 
     k: int = 5
@@ -81,91 +76,78 @@ class Settings(SystemSettings):
 
 
 class EpisodicIndex(System):
-    """Keeps what passes a gate, and finds it by sparse keys; see `System`."""
-
-    tables = VectorTable.tables("keys")
+    """Keeps the texts that pass a gate, and finds them by sparse keys."""
 
     settings: Settings
 
-    def __init__(self, folder: str | Path, settings: Settings, language: Language) -> None:
-        super().__init__(folder, settings, language)
-        self._keys = VectorTable(self.store, "keys")
-
-    # ------------------------------------------------------------- teaching
-
-    def learn(self, episode: str, texts: Sequence[Text]) -> None:
-        """See `System`."""
-        novelty = _Novelty()
-        if self.settings.gate:
-            for text in self.store.texts(episode):
-                novelty.add(winners(activity(text)))
+    def teach(self, texts: Sequence[Text]) -> None:
+        """Keep the texts that pass the gate."""
+        if not self.settings.gate:
+            super().teach(texts)
+            return
+        latest = _Novelty()
+        for text in self.texts:
+            latest.add(key_of(text))
         for text in texts:
-            key, salience = winners(activity(text)), self._salience(text)
-            written = not self.settings.gate or self._passes(salience, key, novelty)
-            if written:
-                novelty.add(key)
-                fact = self.store.add(episode, text)
-                self._keys.add(episode, fact, key, np.ones(key.size))
+            key = key_of(text)
+            if self._passes(text, key, latest):
+                latest.add(key)
+                super().teach([text])
 
-    def _salience(self, text: Text) -> float:
-        """Return what a fact weighs without its novelty, which wears off once it is written."""
-        settings, surprise = self.settings, text.surprise or 0.0
-        marks = settings.w_reward * text.rewarded + settings.w_pin * text.pinned
-        return settings.w_surprise * surprise + marks
+    def _passes(self, text: Text, key: Array, latest: _Novelty) -> bool:
+        settings = self.settings
+        salience = settings.w_surprise * (text.surprise or 0.0)
+        salience += settings.w_reward * text.rewarded + settings.w_pin * text.pinned
+        if salience > settings.threshold:
+            return True
+        if salience + settings.w_novelty <= settings.threshold:
+            return False
+        return salience + settings.w_novelty * latest.novelty(key) > settings.threshold
 
-    def _passes(self, salience: float, key: Array, novelty: _Novelty) -> bool:
-        """Return whether a fact is written; its novelty is found out where that decides."""
-        weight, threshold = self.settings.w_novelty, self.settings.threshold
-        return salience > threshold or (
-            salience + weight > threshold and salience + weight * novelty.of(key) > threshold
-        )
+    def build(self) -> Any:
+        """Return a sparse matrix with the key of each text as a row of zeros and ones."""
+        sparse = packages.load("scipy.sparse", "notebook", "Search by keys")
+        keys = [key_of(text) for text in self.texts]
+        starts = np.cumsum([0, *map(len, keys)])
+        columns = np.concatenate([np.zeros(0, int), *keys])
+        shape = len(keys), DIMENSION
+        return sparse.csr_array((np.ones(len(columns)), columns, starts), shape=shape)
 
-    # ------------------------------------------------------------- recall
-
-    def search(self, episode: str, question: str) -> list[Recalled]:
+    def search(self, index: Any, question: str) -> list[Recalled]:
         """See `System`."""
-        keys = self._keys.read(episode)
-        found = ranked(keys.ids, _fit(keys, winners(activity(question))), self.settings.k)
-        texts = self.store.of([hit.id for hit in found])
-        return [
-            Recalled(str(text), (text.number,), hit.score)
-            for text, hit in zip(texts, found, strict=True)
-        ]
+        units = key_of(question)
+        common = np.asarray(index.sum(axis=0))
+        known = units[common[units] > 0]
+        cue = np.zeros(DIMENSION)
+        cue[known] = np.log2((len(self.texts) + 1) / common[known])
+        # Rounded, because the last digits depend on the order of adding.
+        scores = np.round(index @ cue / (cue.sum() or 1), 9)
+        return recalled([self.texts[place] for place in ranked(scores, self.settings.k)])
 
 
-def _fit(keys: Vectors, units: Array) -> Array:
-    """Return how well each key fits some units, 0 to 1; rare units count more."""
-    common = np.diff(keys.starts)
-    cue = np.zeros(DIMENSION)
-    known = units[common[units] > 0]
-    cue[known] = np.log2((len(keys.ids) + 1) / common[known])
-    # Rounded, so that the last digits do not decide the order.
-    return np.round(keys.products(cue) / (cue.sum() or 1), 9)
-
-
-# ---------------------------------------------------------------- keys
-
-
-def activity(text: str) -> Array:
-    """Return how strongly a text excites each unit; the same on every machine."""
-    excited = [_connected(word) for word in dict.fromkeys(words_of(text[:_MOST]))]
-    if not excited:
-        return np.zeros(DIMENSION)
-    units, strengths = (np.concatenate(parts) for parts in zip(*excited, strict=True))
-    # Whole numbers, so that no order of adding them makes a difference.
-    return np.bincount(units, weights=strengths, minlength=DIMENSION)
-
-
-def winners(excited: Array) -> Array:
-    """Return the key of a text by rising number: the units that it excites most."""
+def key_of(text: str) -> Array:
+    """Return the units that a text excites most, in ascending order."""
+    excited = activity(text)
     units = np.flatnonzero(excited)
     return np.sort(units[np.argsort(-excited[units], kind="stable")[:WINNERS]])
 
 
+def activity(text: str) -> Array:
+    """Return how strongly a text excites each unit; the same on every machine."""
+    words = dict.fromkeys(words_of(text[:_MAX_CHARACTERS]))
+    excited = np.zeros(DIMENSION)
+    for word in words:
+        units, strengths = _excited(word)
+        # Integers, so that the order of adding makes no difference.
+        np.add.at(excited, units, strengths)
+    return excited
+
+
+# Hashing takes most of the time that a key takes, and words repeat.
 @functools.lru_cache(maxsize=1 << 16)
-def _connected(word: str) -> tuple[Array, Array]:
+def _excited(word: str) -> tuple[Array, Array]:
     """Return the units that a word excites, and how strongly."""
-    closed = f"<{word[:_LONGEST]}>"
+    closed = f"<{word[:_MAX_LETTERS]}>"
     grams = dict.fromkeys(closed[at : at + 3] for at in range(len(closed) - 2))
     drawn = []
     for kind, feature in [("word", word), *(("gram", gram) for gram in grams)]:
@@ -173,30 +155,29 @@ def _connected(word: str) -> tuple[Array, Array]:
         spelled = f"{kind} {feature}".encode("utf-8", "surrogatepass")
         data = hashlib.blake2b(spelled, digest_size=4 * fan, key=_SEED).digest()
         units, strengths = np.frombuffer(data, "<u2").reshape(2, fan).astype(np.int64)
-        # From once to twice the weight: hardly two units are ever excited alike.
+        # Between one and two times the weight, so that ties are rare.
         drawn.append((units % DIMENSION, weight * (strengths + (1 << 16))))
     units, strengths = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     return units, strengths
 
 
 class _Novelty:
-    """How new a key is: one less the largest cosine to the latest keys that were added."""
+    """The latest keys, to see how new another key is."""
 
     def __init__(self) -> None:
         self._keys = np.zeros((_LATEST, DIMENSION), bool)
         self._sizes, self._count = np.ones(_LATEST), 0
 
     def add(self, key: Array) -> None:
-        """Add a key."""
         row = self._count % _LATEST
         self._keys[row], self._sizes[row] = False, max(1, key.size)
         self._keys[row, key] = True
         self._count += 1
 
-    def of(self, key: Array) -> float:
-        """Return how new a key is, 0 to 1."""
-        many = min(self._count, _LATEST)
-        if not many or not key.size:
+    def novelty(self, key: Array) -> float:
+        """Return 1 minus the largest cosine to a key that was added."""
+        count = min(self._count, _LATEST)
+        if not count or not key.size:
             return 1.0
-        shared = self._keys[:many, key].sum(axis=1)
-        return float(1 - (shared / np.sqrt(key.size * self._sizes[:many])).max())
+        shared = self._keys[:count, key].sum(axis=1)
+        return float(1 - (shared / np.sqrt(key.size * self._sizes[:count])).max())

@@ -1,149 +1,184 @@
-"""A memory that somebody else wrote: ``system: package.module:Memory`` in a preset.
+"""A memory from outside this package: ``system: package.module:Memory`` in a preset.
 
 It is a class that Python can import, with these methods:
 
-- ``Memory(folder, ...)`` is called with a folder of its own (a `pathlib.Path`), and with the
-  preset's settings by name;
-- ``teach(texts)`` is given texts of one episode, each a `rulerlib.memory.system.Text`: a ``str``
-  with ``day``, ``session``, ``rewarded``, ``pinned``;
-- ``recall(question, k)`` returns at most ``k`` texts, those that it was taught or texts of its own;
-- ``stats()`` is optional: numbers by name, which are written beside the answers; ``stored`` is how
-  many texts it keeps;
+- ``Memory(folder, ...)`` gets a folder (a `pathlib.Path`) and the settings of the preset by name;
+- ``teach(texts)`` gets the texts of one session of an episode, each a `rulerlib.memory.system.Text`
+  (a ``str`` with ``day``, ``session``, ``rewarded`` and ``pinned``);
+- ``recall(question, k)`` returns at most ``k`` texts: some that it was taught, or its own;
+- ``stats()`` is optional: numbers by name, which are written beside the answers; ``stored`` is the
+  number of texts that it keeps;
 - ``close()`` is optional.
 
-Each episode has a folder of its own. After each session the memory is closed and made anew, and
-asking happens in another process than teaching: what does not stand in the folder is forgotten.
+Each episode has a folder of its own. The class is created anew for each session and for the
+questions. It runs in a process of its own with an empty working directory, which receives texts or
+questions as JSON and nothing else; teaching and asking use two processes. This is no sandbox: the
+process has the user's rights, so run memories that you do not trust in a container.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections import Counter
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from rulerlib import packages
 from rulerlib.errors import DataError, is_number
-from rulerlib.memory.system import Recalled, System, Text
-from rulerlib.store.cell import safe_name
+from rulerlib.memory.system import Recalled, Text
 
 WANTED = "a class with teach(texts) and recall(question, k)"
 """What such a memory must be."""
 
-# The methods of such a class, with arguments as they are called with.
+# The methods of such a class, with example arguments.
 _NEEDED: dict[str, tuple[Any, ...]] = {"teach": ([],), "recall": ("", 5)}
 _OPTIONAL: dict[str, tuple[Any, ...]] = {"stats": (), "close": ()}
 
-# What can stand in a preset.
+# The types of the defaults that become settings of a preset.
 _PLAIN = (bool, int, float, str, list, dict, type(None))
 
 
-def outside_class(name: str) -> type[Any]:
-    """Return the class of a memory by its name, checked.
+class Recall(NamedTuple):
+    """What a memory recalled for one question, and how many seconds it took."""
 
-    Raises
-    ------
-    ParameterError
-        If there is no such class, or it lacks a method: says which.
-    """
-    return packages.outside_class("system", name, WANTED, _NEEDED, _OPTIONAL)
+    texts: list[Recalled]
+    seconds: float
 
 
 def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all settings of a memory: ``k``, those of its class that have a usual value, and own.
+    """Return all settings of a memory: ``k``, the defaults of its class, and those that are given.
 
     Raises
     ------
     ParameterError
-        If the class cannot be made with them: says why.
+        If there is no such class, it lacks a method, or it does not accept the settings.
     """
-    kind = outside_class(name)
-    chosen = {key: value for key, value in settings.items() if key != "k"}
-    packages.check_call("system", name, WANTED, kind, Path(), **chosen)
+    kind = packages.outside_class("system", name, WANTED, _NEEDED, _OPTIONAL)
+    given = {key: value for key, value in settings.items() if key != "k"}
+    packages.check_call("system", name, WANTED, kind, Path(), **given)
     _, *others = inspect.signature(kind).parameters.values()
-    usual = {
-        parameter.name: parameter.default
-        for parameter in others
-        if isinstance(parameter.default, _PLAIN)
-    }
-    return {"k": 5, **usual, **settings}
+    defaults = {each.name: each.default for each in others if isinstance(each.default, _PLAIN)}
+    return {"k": 5, **defaults, **settings}
 
 
-class OutsideMemory(System):
-    """A memory of somebody else as a system of ours.
+class OutsideMemory:
+    """A process in which a memory from outside is taught or asked.
 
     Parameters
     ----------
-    folder
-        Where the folders of the episodes are.
     name, settings
-        Its class, and all its settings.
+        The class, ``package.module:Memory``, and all of its settings.
     """
 
-    def __init__(self, folder: str | Path, name: str, settings: Mapping[str, Any]) -> None:
-        self._folder, self._name = Path(folder), name
-        self._settings = {key: value for key, value in settings.items() if key != "k"}
-        self._k = settings["k"]
-        self.counts = {"requests": 0, "hits": 0}
-        self._told = Counter[str]()
-        self._open: tuple[str, Any] | None = None
+    def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
+        self._name, self._k, self.requests = name, settings["k"], 0
+        options = {key: value for key, value in settings.items() if key != "k"}
+        self._empty = tempfile.TemporaryDirectory(prefix="rulerlib-")
+        spawn = multiprocessing.get_context("spawn")
+        self._pipe, theirs = spawn.Pipe()
+        self._process = spawn.Process(
+            target=_serve, args=(theirs, name, json.dumps(options), self._empty.name), daemon=True
+        )
+        self._process.start()
+        theirs.close()
 
-    def _memory(self, episode: str) -> Any:
-        """Return the memory of an episode; that of another episode is closed."""
-        if self._open is None or self._open[0] != episode:
-            self.close()
-            folder = self._folder / safe_name(episode)
-            folder.mkdir(parents=True, exist_ok=True)
-            kind = outside_class(self._name)
-            self._open = episode, self._called(kind, folder, **self._settings)
-        return self._open[1]
+    def __enter__(self) -> Self:
+        return self
 
-    def _called(self, function: Any, *arguments: Any, **named: Any) -> Any:
-        """Call a function that we did not write, and say in one sentence what went wrong in it."""
+    def __exit__(self, *_: object) -> None:
+        self._pipe.close()
+        self._process.join(10)
+        self._process.kill()
+        self._empty.cleanup()
+
+    def teach(self, folder: Path, texts: Sequence[Text]) -> dict[str, float]:
+        """Teach the texts of one session of an episode; return what ``stats`` says after it.
+
+        Raises
+        ------
+        DataError
+            If a method of the memory fails.
+        """
+        told = [{"text": text, **vars(text)} for text in texts]
+        stats: dict[str, float] = self._call("teach", str(folder), told)
+        return stats
+
+    def recall(self, folder: Path, questions: Sequence[str]) -> list[Recall]:
+        """Return what is recalled for each question about an episode.
+
+        Raises
+        ------
+        DataError
+            If a method of the memory fails, or it returns anything but at most ``k`` texts.
+        """
+        recalls = []
+        for texts, seconds in self._call("recall", str(folder), [*questions], self._k):
+            right = isinstance(texts, list) and len(texts) <= self._k
+            if not right or not all(isinstance(text, str) for text in texts):
+                raise DataError(
+                    f"{self._name}: recall did not return a list of at most {self._k} texts."
+                )
+            self.requests += 1
+            recalls.append(Recall([Recalled(text) for text in texts], seconds))
+        return recalls
+
+    def _call(self, *message: Any) -> Any:
+        """Send a message to the process, and return its answer."""
         try:
-            return function(*arguments, **named)
-        except Exception as error:
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            what = f"{function.__name__} failed ({reason})"
-            raise DataError(f"{self._name}: {what}.") from error
+            self._pipe.send_bytes(json.dumps(message).encode())
+            answer = json.loads(self._pipe.recv_bytes())
+        except (EOFError, OSError) as error:
+            self._process.join(10)
+            code = self._process.exitcode
+            raise DataError(f"{self._name}: its process ended (exit code {code}).") from error
+        if "error" in answer:
+            raise DataError(f"{self._name}: {answer['error']}.")
+        return answer["value"]
 
-    def learn(self, episode: str, texts: Sequence[Text]) -> None:
-        """See `System`; it writes what it likes, and nobody takes that back."""
-        self._called(self._memory(episode).teach, list(texts))
 
-    teach = learn
+def _serve(pipe: Any, name: str, options: str, empty: str) -> None:
+    """Answer the messages of `OutsideMemory` in a process of its own."""
+    sys.argv = [""]
+    kind = packages.outside_class("system", name, WANTED, _NEEDED, _OPTIONAL)
+    os.chdir(empty)
+    with contextlib.suppress(EOFError):
+        while True:
+            method, folder, *arguments = json.loads(pipe.recv_bytes())
+            do = _teach if method == "teach" else _recall
+            answer: dict[str, Any]
+            try:
+                answer = {"value": do(kind, Path(folder), json.loads(options), *arguments)}
+            except Exception as error:
+                reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                answer = {"error": f"{method} failed ({reason})"}
+            pipe.send_bytes(json.dumps(answer, default=repr).encode())
 
-    def search(self, episode: str, question: str) -> list[Recalled]:
-        """See `System`."""
-        memory = self._memory(episode)
-        texts = self._called(memory.recall, question, self._k)
-        listed = isinstance(texts, (list, tuple)) and len(texts) <= self._k
-        if not listed or not all(isinstance(text, str) for text in texts):
-            raise DataError(
-                f"{self._name}: recall did not return a list of at most {self._k} texts."
-            )
-        return [Recalled(str(text)) for text in texts]
 
-    def stored(self) -> int:
-        """Return how many files it has written: without any, another process finds nothing."""
-        self.close()
-        return sum(path.is_file() for path in self._folder.rglob("*"))
+def _teach(kind: Any, folder: Path, options: dict[str, Any], texts: list[Any]) -> dict[str, Any]:
+    memory = kind(folder, **options)
+    memory.teach([Text(**text) for text in texts])
+    stats = dict(memory.stats()) if hasattr(memory, "stats") else {}
+    if hasattr(memory, "close"):
+        memory.close()
+    return {str(key): value for key, value in stats.items() if is_number(value)}
 
-    def telemetry(self) -> dict[str, float]:
-        """See `System`; ``stats`` of all episodes are added up."""
-        # What it tells of its bytes counts, where they stand elsewhere.
-        files, paths = self.stored(), self._folder.rglob("*")
-        size = sum(path.stat().st_size for path in paths if path.is_file())
-        return {"files": files, "bytes": size, **self._told, **self.counts}
 
-    def close(self) -> None:
-        """See `System`."""
-        if self._open is None:
-            return
-        (_, memory), self._open = self._open, None
-        if hasattr(memory, "stats"):
-            told = dict(self._called(memory.stats))
-            self._told.update({key: value for key, value in told.items() if is_number(value)})
-        if hasattr(memory, "close"):
-            self._called(memory.close)
+def _recall(
+    kind: Any, folder: Path, options: dict[str, Any], questions: list[str], k: int
+) -> list[tuple[Any, float]]:
+    memory = kind(folder, **options)
+    recalls = []
+    for question in questions:
+        start = time.perf_counter()
+        texts = memory.recall(question, k)
+        recalls.append((texts, time.perf_counter() - start))
+    if hasattr(memory, "close"):
+        memory.close()
+    return recalls

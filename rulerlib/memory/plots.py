@@ -34,7 +34,7 @@ _LINES = {
 }
 
 # Panels of a figure of capacity.
-_CAPACITY = {"em_norm": "answered rightly", "recall_at_5": "recall at 5"}
+_CAPACITY = {"em": "answered rightly", "recall_at_5": "recall at 5"}
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
@@ -101,7 +101,7 @@ def matrix(
     table
         From `rulerlib.memory.tables.table`, of one model and one language.
     floors
-        From `rulerlib.memory.pairs.floors`, of the same questions.
+        From `rulerlib.memory.tables.floors`, of the same questions.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def matrix(
 
     Notes
     -----
-    Each dot is a preset's share of right answers in a suite, the bar its 95 % interval. A
+    Each dot is a preset's share of right answers in a suite, the bar its 95% interval. A
     preset whose bar does not lie beyond the grey lines has not been shown to remember; the
     green line is what the model does with the facts before it.
     """
@@ -122,14 +122,14 @@ def matrix(
     figure, drawn = _panels(rows, names)
     for axes, suite, part in drawn:
         places = [names.index(name) for name in part["name"]]
-        base.dots(axes, places, *(part[column] for column in _with_ends("em_norm")))
+        base.dots(axes, places, *(part[column] for column in _with_ends("em")))
         for name, level in _levels(part, floors, suite).items():
             colour, dashes, words = _LINES[name]
             axes.axvline(level, color=colour, linestyle=dashes, linewidth=1, label=words)
         axes.set_title(f"{suite}\n{base.said_n(part)}", fontsize=9)
         axes.set_xlim(-0.03, 1.03)
         base.in_percent(axes.xaxis)
-    words = "exact match, normalized (bar: 95 % interval)"
+    words = "exact match (bar: 95% interval)"
     _below(figure, [axes for axes, *_ in drawn], words)
     return base.done(figure, title)
 
@@ -144,7 +144,7 @@ def _levels(part: pd.DataFrame, floors: pd.DataFrame | None, suite: str) -> dict
             rows = rows[rows[name].isin(part[name])] if name in rows and name in part else rows
         levels = {name: float(rows[name].mean()) for name in _FLOORS if rows[name].notna().any()}
     oracle = part[part["name"] == ORACLE]
-    return levels | ({ORACLE: float(oracle["em_norm"].mean())} if len(oracle) else {})
+    return levels | ({ORACLE: float(oracle["em"].mean())} if len(oracle) else {})
 
 
 # --- Where answers were lost ------------------------------------------------------------------
@@ -200,10 +200,10 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     Notes
     -----
     From left to right more is taught, from point to point a multiple. Left, what was answered;
-    right, what the store found, which needs no model. Bars are 95 % intervals.
+    right, what the store found, which needs no model. Bars are 95% intervals.
     """
     base.check(table, "measured number of facts")
-    figure, drawn = base.panels(2, 2, "share (bar: 95 % interval)", (4.6, 3.6), (0, 0.6))
+    figure, drawn = base.panels(2, 2, "share (bar: 95% interval)", (4.6, 3.6), (0, 0.6))
     parts, counts = base.by_name(_named(table), "name"), sorted({*table["facts"]})
     for axes, (measure, words) in zip(drawn, _CAPACITY.items(), strict=True):
         for number, (name, part) in enumerate(parts.items()):

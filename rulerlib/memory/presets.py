@@ -1,7 +1,7 @@
-"""Presets: what a reader sees besides a question, and how it is asked, as a file of settings.
+"""Presets: what the prompt holds besides a question, and how the question is asked.
 
-A preset is a YAML file below ``presets``; `load` reads one, perhaps with some of its settings
-changed, and checks all of it before anything is taught.
+A preset is a YAML file in the folder ``presets`` or one of your own. `load` reads it, applies
+changes, and checks the result.
 
 >>> preset = load("memory/hei_nw", {"gate": False, "k": 3})
 >>> preset.system, preset.settings["k"], preset.short
@@ -9,7 +9,7 @@ changed, and checks all of it before anything is taught.
 >>> load("memory/hei_nw", {"gates": False})
 Traceback (most recent call last):
 rulerlib.errors.ParameterError: setting of memory/hei_nw is 'gates', but must be one of k, gate, \
-w_surprise, w_novelty, w_reward, w_pin, threshold, surprise, \
+w_surprise, w_novelty, w_reward, w_pin, threshold, surprise, recall_tokens, \
 use_chat_template, system_prompt, max_new_tokens (did you mean 'gate'?).
 """
 
@@ -20,15 +20,15 @@ import hashlib
 import importlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from rulerlib import files, languages, packages
-from rulerlib.errors import ParameterError, dictionary, flag, one_of, require, whole_number
+from rulerlib.errors import ParameterError, dictionary, flag, one_of, whole_number
 from rulerlib.fields import settings_file
 from rulerlib.languages import Language
-from rulerlib.memory.outside import OutsideMemory, settings_of
+from rulerlib.memory import outside
 from rulerlib.memory.prompting import wording
 from rulerlib.memory.system import System
 from rulerlib.prompts import Decoding, PromptFormat
@@ -37,120 +37,119 @@ PRESETS = Path(__file__).parent / "presets"
 """The folder of the presets that come with the project."""
 
 NAMES = (
-    "core", "longctx", "rag", "span_short", "memory/hei_nw", "memory/sgc_rss", "memory/smpd",
-    "oracle",
+    "core", "longctx", "random", "rag", "span_short", "memory/hei_nw", "memory/sgc_rss",
+    "memory/smpd", "oracle",
 )  # fmt: skip
-"""The presets that come with the project, in the order in which tables show them."""
+"""The presets that come with the project, in the order of the tables."""
 
 WORKED = ("rag_worked", "oracle_worked")
-"""Two more, for models that begin with a sentence: two worked examples, and room for one."""
+"""Two more, with two worked examples, for models that begin with a sentence."""
 
 IN_CONTEXT = ("none", "all", "needed")
-"""What stands in a prompt where there is no memory system: no fact, all, or those that are needed.
-"""
+"""What the prompt holds if there is no memory system: no fact, all facts, or the needed ones."""
 
 SYSTEMS = {
-    "rag": ("rag", "Rag"),
-    "hei_nw": ("episodic_index", "EpisodicIndex"),
-    "sgc_rss": ("relation_graph", "RelationGraph"),
-    "smpd": ("place_map", "PlaceMap"),
+    "rag": ("rag", "Rag", "Settings"),
+    "random": ("rag", "Random", "RandomSettings"),
+    "hei_nw": ("episodic_index", "EpisodicIndex", "Settings"),
+    "sgc_rss": ("relation_graph", "RelationGraph", "Settings"),
+    "smpd": ("place_map", "PlaceMap", "Settings"),
 }
-"""The module and the class of each memory system; beside it stands the class ``Settings``."""
+"""The module, the class and the class of the settings of each memory system."""
 
 SURPRISES = ("reader", "none")
-"""Who says how unexpected a text is: the model that is asked later (where its engine gives no
-likelihoods, the model inside), or nobody."""
+"""What tells how unexpected a text is: the model that answers later (the bundled model if its
+engine gives no likelihoods), or nothing."""
 
 ASKED = ("use_chat_template", "system_prompt", "max_new_tokens")
-"""What decides how a question is put, not what is kept; names of folders have their own words for
-it."""
+"""The settings of how a question is asked. The names of folders show them in other ways."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """What a reader sees besides a question, and how it is asked.
+    """What the prompt holds besides a question, and how the question is asked.
 
     Attributes
     ----------
     name
-        ``"memory/hei_nw"``; of a file of your own, its name without ``.yaml`` and a hash of what
-        it says.
+        The name that tables show: ``"memory/hei_nw"``, or ``"mine-1a2b"`` for a file or a class of
+        your own, with a hash of its content.
     system
-        One of `IN_CONTEXT`, a key of `SYSTEMS`, or a memory of your own, ``package.module:Memory``
-        (`rulerlib.memory.outside`).
+        One of `IN_CONTEXT`, a key of `SYSTEMS`, or ``package.module:Memory``.
     settings
-        Those of the system that the preset chooses, by name.
+        The settings of the system.
     surprise
         One of `SURPRISES`.
+    recall_tokens
+        How many tokens of recalled texts a prompt holds at most, counted by the model's tokenizer.
     use_chat_template
-        Whether questions are put by the chat template of the model, which must have one. Where
-        they are not, the system prompt begins the plain text, and a line ends the answer.
+        Whether the chat template of the model is used. Otherwise the system prompt begins the
+        plain text, and a line break ends the answer.
     system_prompt
-        The system message. The names of those in ``memory.toml`` (``prompt``, ``memory``,
-        ``worked``) and their English wording stand for that of each language; None: no message.
+        The system message. The names in ``memory.toml`` (``prompt``, ``memory``, ``worked``) and
+        their English wordings mean the wording of each language. If None, there is no message.
     max_new_tokens
-        Room for an answer, in tokens.
+        The maximum length of an answer, in tokens.
     changes
-        What was set otherwise than the file says, by name.
+        The settings that differ from the file.
+    given
+        The name that `load` accepts: of a preset, a file, or a class.
 
     Raises
     ------
     ParameterError
-        If a value cannot work, alone or beside the others.
+        If a value is not allowed.
     """
 
     name: str
     system: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     surprise: str = "none"
+    recall_tokens: int = 192
     use_chat_template: bool = True
     system_prompt: str | None = None
     max_new_tokens: int = 8
     changes: Mapping[str, Any] = field(default_factory=dict)
+    given: str = ""
 
     def __post_init__(self) -> None:
-        # Whoever writes null means nobody.
-        surprise = self.surprise or "none"
         settings = _settings(self.name, self.system, self.settings)
-        vars(self).update(settings=settings, surprise=surprise)
-        one_of("surprise", surprise, SURPRISES)
-        holds = self.stores or surprise == "none"
-        require(holds, "surprise", surprise, "'none', because nothing is kept")
+        object.__setattr__(self, "settings", settings)
+        # YAML's null means none as well.
+        object.__setattr__(self, "surprise", self.surprise or "none")
+        one_of("surprise", self.surprise, SURPRISES)
+        if self.surprise != "none" and not self.stores:
+            raise ParameterError("surprise", self.surprise, "'none', because nothing is kept")
         flag("use_chat_template", self.use_chat_template)
+        whole_number("recall_tokens", self.recall_tokens, 1)
         whole_number("max_new_tokens", self.max_new_tokens, 1)
-        # Refuses a system prompt that is no text.
+        # This checks the system prompt.
         PromptFormat(chat=self.use_chat_template, system_prompt=self.system_prompt)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Another process imports a memory of somebody else by checking it again.
-        return Preset, tuple(getattr(self, item.name) for item in fields(self))
 
     @property
     def stores(self) -> bool:
         """Whether a memory system keeps what is taught."""
         return self.system not in IN_CONTEXT
 
-    def opened(self, folder: Path, language: Language) -> System:
-        """Return its memory system on a folder; see `opened`."""
-        return opened(self.system, folder, language, **self.settings)
+    @property
+    def is_outside(self) -> bool:
+        """Whether the memory system comes from outside this package."""
+        return packages.is_outside(self.system)
 
     @property
     def short(self) -> str:
-        """Its name as part of a folder's name, with what was changed: ``"hei_nw-gate_off"``.
-
-        How a question is put is not among it: that has a place of its own there.
-        """
-        kept = sorted(self.changes.keys() - self.changes_of_asking.keys())
-        words = (f"{name}_{_written(self.changes[name])}" for name in kept)
-        return "-".join([self.name.rpartition("/")[2], *words])
-
-    @property
-    def changes_of_asking(self) -> dict[str, Any]:
-        """Those of the changes that decide how questions are put."""
-        return {name: value for name, value in self.changes.items() if name in ASKED}
+        """The name in names of folders, with the changes: ``"hei_nw-gate_off"``."""
+        words = [self.name.rpartition("/")[2]]
+        for name in sorted(self.changes.keys() - {*ASKED}):
+            value = self.changes[name]
+            if isinstance(value, bool):
+                value = "on" if value else "off"
+            written = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+            words.append(f"{name}_{written}")
+        return "-".join(words)
 
     def format(self, language: Language) -> PromptFormat:
-        """Return how questions are put in a language.
+        """Return how questions are asked in a language.
 
         Raises
         ------
@@ -158,163 +157,135 @@ class Preset:
             If the language has no wording for memories.
         """
         text, english = self.system_prompt, wording(languages.load("en"))["system"]
-        for rule, worded in english.items():
-            if self.system_prompt in (rule, worded):
-                text = wording(language)["system"][rule]
-        # Plain text has no turn that could end.
+        for name, worded in english.items():
+            if self.system_prompt in (name, worded):
+                text = wording(language)["system"][name]
+        # A chat has turns that end; in plain text a line break ends the answer.
         stop = () if self.use_chat_template else ("\n",)
         return PromptFormat(chat=self.use_chat_template, system_prompt=text, stop=stop)
 
     def decoding(self) -> Decoding:
-        """Return how the model chooses its tokens, and how many: greedily."""
+        """Return the decoding: greedy, with `max_new_tokens`."""
         return Decoding(tokens_to_generate=self.max_new_tokens)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data, the settings that nobody chose included."""
-        return {
-            "name": self.name, "system": self.system, **_source(self.system),
-            "settings": self.settings, "surprise": self.surprise,
-            **{name: getattr(self, name) for name in ASKED},
-        }  # fmt: skip
+        """Return everything that changes an answer as plain data."""
+        names = ("name", "system", "settings", "surprise", "recall_tokens", *ASKED)
+        values = {name: getattr(self, name) for name in names}
+        if self.is_outside:
+            values["source"] = packages.source_hash(self.system)
+        return values
 
     def changeable(self) -> dict[str, Any]:
-        """Return all that can be changed, with what the preset has there, by name."""
-        values = self.to_dict()
-        names = (*(("surprise",) if self.stores else ()), *ASKED)
-        return {**values["settings"], **{name: values[name] for name in names}}
+        """Return the settings that can be changed, with their values."""
+        names = ("surprise", "recall_tokens", *ASKED) if self.stores else ASKED
+        return {**self.settings, **{name: getattr(self, name) for name in names}}
 
-    def changed(self, changes: Mapping[str, Any]) -> Self:
-        """Return the preset with some settings changed; those that are as they were do not count.
+    def changed(self, changes: Mapping[str, Any]) -> Preset:
+        """Return the preset with some settings changed; equal values are no change.
 
         Raises
         ------
         ParameterError
-            If there is no such setting, naming the nearest, or a value cannot work.
+            If there is no such setting or a value is not allowed.
         """
-        now = self.changeable()
-        for name in dictionary("changes", changes, '{"gate": False}'):
+        now, settings = self.changeable(), {**self.settings}
+        own: dict[str, Any] = {}
+        made = {**self.changes}
+        for name, value in dictionary("changes", changes, '{"gate": False}').items():
             one_of(f"setting of {self.name}", name, now)
-        if changes.get("surprise", "none") is None:
-            changes = {**changes, "surprise": "none"}
-        changes = {
-            name: value
-            for name, value in changes.items()
-            # To Python True is 1.
-            if json.dumps(value, default=str) != json.dumps(now[name], default=str)
-        }
-        others: dict[str, Any] = {"settings": {**self.settings}}
-        for name, value in changes.items():
-            if name in (*ASKED, "surprise"):
-                others[name] = value
+            if name == "surprise" and value is None:
+                value = "none"
+            # Not ==, because True == 1.
+            if json.dumps(value, default=str) == json.dumps(now[name], default=str):
+                continue
+            made[name] = value
+            if name in self.settings:
+                settings[name] = value
             else:
-                others["settings"][name] = value
-        return dataclasses.replace(self, changes={**self.changes, **changes}, **others)
+                own[name] = value
+        return dataclasses.replace(self, settings=settings, changes=made, **own)
 
 
 def _settings(preset: str, system: str, given: Any) -> dict[str, Any]:
-    """Return all settings of a system by name, those that nobody chose included."""
+    """Return all settings of a system, defaults included."""
     given = dictionary("settings", given, '{"k": 5}')
     if packages.is_outside(system):
-        return settings_of(system, given)
+        return outside.settings_of(system, given)
     one_of("system", system, (*IN_CONTEXT, *SYSTEMS))
     if system in IN_CONTEXT:
-        require(not given, "settings", given, "left out, because nothing is kept")
+        if given:
+            raise ParameterError("settings", given, "left out, because nothing is kept")
         return {}
-    kind = _module(system).Settings
+    _, kind = _classes(system)
     for name in given:
-        one_of(f"setting of {preset}", name, [item.name for item in fields(kind)])
+        one_of(f"setting of {preset}", name, [item.name for item in dataclasses.fields(kind)])
     return dataclasses.asdict(kind(**given))
 
 
-def _source(system: str) -> dict[str, str]:
-    """Return a hash of the code of a memory of somebody else."""
-    return {"source": packages.source_hash(system)} if packages.is_outside(system) else {}
-
-
-def _module(system: str) -> Any:
-    return importlib.import_module(f"rulerlib.memory.{SYSTEMS[system][0]}")
+def _classes(system: str) -> tuple[type[System], Any]:
+    """Return the class of a system and the class of its settings."""
+    module, kind, settings = SYSTEMS[system]
+    imported = importlib.import_module(f"rulerlib.memory.{module}")
+    return getattr(imported, kind), getattr(imported, settings)
 
 
 def opened(system: str, folder: str | Path, language: Language, **settings: Any) -> System:
-    """Return a memory system on a folder.
-
-    Parameters
-    ----------
-    system
-        A key of `SYSTEMS`, or ``package.module:Memory``.
-    settings
-        Its settings; ours may be left out.
+    """Return a memory system of this package on the folder of an episode.
 
     Raises
     ------
     ParameterError
-        If there is no such system, or a setting cannot work.
+        If there is no such system or a setting is not allowed.
     DataError
-        If what stands there is damaged or of another version.
+        If the folder holds damaged files.
     """
-    if packages.is_outside(system):
-        return OutsideMemory(folder, system, settings)
-    module = _module(one_of("system", system, SYSTEMS))
-    kind: type[System] = getattr(module, SYSTEMS[system][1])
-    return kind(folder, module.Settings(**settings), language)
-
-
-def _written(value: Any) -> str:
-    """Return a value of a setting as part of a name.
-
-    >>> [_written(value) for value in (True, False, 3, 0.5, None, "reader")]
-    ['on', 'off', '3', '0.5', 'null', 'reader']
-    """
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=dict)
-
-
-# ---------------------------------------------------------------- files
+    kind, settings_kind = _classes(one_of("system", system, SYSTEMS))
+    return kind(folder, settings_kind(**settings), language)
 
 
 def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
-    """Return a preset by its name or its file, perhaps with some of its settings changed.
+    """Return a preset, with some of its settings changed.
 
     Parameters
     ----------
     name
-        One of `NAMES`, a file whose name ends in ``.yaml``, or a memory of your own,
-        ``package.module:Memory``, which is asked as ``rag`` is.
+        One of `NAMES` or `WORKED`, the path of a file that ends in ``.yaml``, or a class
+        ``package.module:Memory``, which is asked in the same way as ``rag``.
     changes
-        Settings of its system, and ``surprise``, ``use_chat_template``, ``system_prompt`` and
-        ``max_new_tokens``, by name.
+        Settings by name: those of the system, ``surprise``, ``recall_tokens``,
+        ``use_chat_template``, ``system_prompt`` and ``max_new_tokens``.
 
     Raises
     ------
     ParameterError
-        If there is no such preset or setting, naming the nearest, or a value cannot work.
+        If there is no such preset or setting, or a value is not allowed.
     DataError
         If the file cannot be read.
     MissingExtraError
         If `pyyaml` is not installed.
     """
+    is_class = packages.is_outside(name)
     if isinstance(name, str) and name.endswith(".yaml"):
         path = files.named("preset", name, "the name of a preset, or a file in .yaml")
     else:
-        outside = packages.is_outside(name)
-        path = PRESETS / f"{'rag' if outside else one_of('preset', name, (*NAMES, *WORKED))}.yaml"
+        path = PRESETS / f"{'rag' if is_class else one_of('preset', name, (*NAMES, *WORKED))}.yaml"
     values = settings_file(path, "a list of settings", "Reading a preset")
-    if packages.is_outside(name):
+    if is_class:
         values |= {"system": name, "settings": {}}
-        path = Path(name.partition(":")[0])
-    names = [item.name for item in fields(Preset) if item.name not in ("name", "changes")]
+    allowed = ("system", "settings", "surprise", "recall_tokens", *ASKED)
     try:
         for setting in values:
-            one_of("the setting", setting, names)
-        require("system" in values, "system", None, "said")
-        preset = Preset(name, **values)
+            one_of("the setting", setting, allowed)
+        if "system" not in values:
+            raise ParameterError("system", None, "given")
+        preset = Preset(name, **values, given=name)
     except ParameterError as error:
         raise ParameterError(error.parameter, error.value, f"{error.allowed}, in {path}") from error
     if name not in (*NAMES, *WORKED):
-        # What it says, and of a memory of somebody else the code too.
-        what = json.dumps({**values, **_source(preset.system)}, sort_keys=True, default=str)
-        digest = hashlib.sha256(what.encode()).hexdigest()
-        stem = path.name.removesuffix(".yaml")
-        preset = dataclasses.replace(preset, name=f"{stem}-{digest[:4]}")
+        stem = name.partition(":")[0] if is_class else path.stem
+        content = {**values, "source": preset.to_dict().get("source")}
+        text = json.dumps(content, sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:4]
+        preset = dataclasses.replace(preset, name=f"{stem}-{digest}")
     return preset.changed(changes or {})

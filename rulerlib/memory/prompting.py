@@ -1,4 +1,4 @@
-r"""What a memory brings into a prompt, by one template for all, and what may not stand there.
+r"""Prompts with recalled texts: one template for all memories, and the check for leaks.
 
 >>> from rulerlib import languages
 >>> english = languages.load("en")
@@ -13,7 +13,6 @@ True
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -106,48 +105,34 @@ def beside(prompt: str, texts: Sequence[str]) -> str:
     return f"{before}\n{after}" if delivered else prompt
 
 
-def fitted(
-    language: Language,
-    texts: Sequence[str],
-    question: str,
-    count: Callable[[str], int],
-    room: int,
-    keep: str = "last",
-) -> tuple[PromptedQuestion, Sequence[str]]:
-    """Return a question with as many texts as have room in its prompt, and these texts.
+def fitted(texts: Sequence[str], fits: Callable[[Sequence[str]], bool], last: bool) -> slice:
+    """Return which texts are kept so that the others would not fit.
 
-    With one text more, the prompt would be too long. The texts are tried by doubling their number
-    and then by halves, so that of a hundred thousand only about twice what has room is counted.
+    The number of texts is doubled and then bisected, so that of many texts only about twice those
+    that fit are counted.
 
     Parameters
     ----------
     texts
         In their order.
-    count
-        Returns the number of tokens of a question with its answer prefix and all that is put
-        around it.
-    room
-        How many tokens it may have, at least those of the question alone.
-    keep
-        Which texts stay where not all have room: ``"last"`` or ``"first"``.
+    fits
+        Returns whether some texts fit; with no texts it must be true.
+    last
+        Whether the last texts are kept; otherwise the first ones.
     """
 
-    def chosen(number: int) -> Sequence[str]:
-        return texts[:number] if keep == "first" else texts[len(texts) - number :]
+    def chosen(number: int) -> slice:
+        return slice(len(texts) - number, None) if last else slice(number)
 
-    @functools.cache
-    def fits(number: int) -> bool:
-        return count(asked(language, question, chosen(number)).text) <= room
-
-    # The first ``low`` fit, and one more than ``high`` do not or are not there.
+    # ``low`` texts fit.
     low, high = 0, 1
-    while high <= len(texts) and fits(high):
+    while high <= len(texts) and fits(texts[chosen(high)]):
         low, high = high, 2 * high
     high = min(high - 1, len(texts))
     while low < high:
         middle = (low + high + 1) // 2
-        if fits(middle):
+        if fits(texts[chosen(middle)]):
             low = middle
         else:
             high = middle - 1
-    return asked(language, question, chosen(low)), chosen(low)
+    return chosen(low)

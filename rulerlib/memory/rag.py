@@ -1,39 +1,41 @@
-"""The system `rag`: all that is taught is kept, and found again by its words and by vectors.
+"""The systems `rag` and `random`: both keep every text.
+
+`rag` finds texts by their words and by vectors. `random` recalls texts at random, whatever the
+question is; its score is the floor for all memories.
 
 >>> import tempfile
 >>> from rulerlib.languages import load
+>>> from rulerlib.memory.system import Text
 >>> rag = Rag(tempfile.mkdtemp(), Settings(k=1), load("en"))
->>> rag.teach("a-0", [Text("Birmund sold a boat."), Text("Ulrun lent an axe.", number=1)])
->>> [recalled.text for recalled in rag.recall("a-0", "What did Ulrun lend?")]
-['Ulrun lent an axe.']
->>> rag.close()
+>>> rag.teach([Text("Birmund sold a boat."), Text("Ulrun lent an axe.", number=1)])
+>>> rag.recall("What did Ulrun lend?")
+[Recalled(text='Ulrun lent an axe.', facts=(1,))]
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from rulerlib.errors import require
-from rulerlib.languages import Language
+from rulerlib.errors import ParameterError
 from rulerlib.memory.search import VectorSearch, WordSearch, fuse
-from rulerlib.memory.system import Recalled, System, SystemSettings, Text
+from rulerlib.memory.system import Recalled, System, SystemSettings, recalled
 
-# How deep each ranking is read, at least, before they are made into one.
+# How many texts of each ranking are fused, at least.
 DEPTH = 100
 
 
 @dataclass(frozen=True)
 class Settings(SystemSettings):
-    """What can be set about `Rag`.
+    """The settings of `Rag`.
 
     Attributes
     ----------
     k
-        How many facts are recalled at most.
+        How many texts are recalled at most.
     words, vectors
-        By what facts are found; where both are True, by both rankings.
+        How texts are found; if both are True, the two rankings are fused.
     """
 
     k: int = 5
@@ -44,41 +46,46 @@ class Settings(SystemSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        needed = "True where words is False, for facts are found by one of them"
-        require(self.words or self.vectors, "vectors", self.vectors, needed)
+        if not (self.words or self.vectors):
+            raise ParameterError("vectors", False, "True if words is False")
 
 
 class Rag(System):
-    """Keeps every fact, and recalls those whose words and vectors fit a question best.
-
-    Both rankings are fused by the reciprocals of their ranks, see `rulerlib.memory.search.fuse`.
-    """
-
-    tables = VectorSearch.tables
+    """Finds texts by words and by vectors, fused by `rulerlib.memory.search.fuse`."""
 
     settings: Settings
 
-    def __init__(self, folder: str, settings: Settings, language: Language) -> None:
-        super().__init__(folder, settings, language)
-        self._words, self._vectors = WordSearch(self.store), VectorSearch(self.store)
-
-    def learn(self, episode: str, texts: Sequence[Text]) -> None:
+    def build(self) -> list[WordSearch | VectorSearch]:
         """See `System`."""
-        kept = [(self.store.add(episode, text), text) for text in texts]
-        self._words.forget()
-        if self.settings.vectors:
-            self._vectors.add(episode, kept)
+        kinds = ((WordSearch, self.settings.words), (VectorSearch, self.settings.vectors))
+        return [kind(self.texts) for kind, used in kinds if used]
 
-    def search(self, episode: str, question: str) -> list[Recalled]:
+    def search(self, index: list[WordSearch | VectorSearch], question: str) -> list[Recalled]:
         """See `System`."""
-        depth, rankings = max(DEPTH, self.settings.k), []
-        if self.settings.words:
-            rankings.append(self._words.search(episode, question, depth))
-        if self.settings.vectors:
-            rankings.append(self._vectors.search(episode, question, depth))
-        best = fuse(rankings, self.settings.k)
-        texts = self.store.of([hit.id for hit in best])
-        return [
-            Recalled(str(text), (text.number,), hit.score)
-            for text, hit in zip(texts, best, strict=True)
-        ]
+        depth = max(DEPTH, self.settings.k)
+        best = fuse([each.search(question, depth) for each in index], self.settings.k)
+        return recalled([self.texts[place] for place in best])
+
+
+@dataclass(frozen=True)
+class RandomSettings(SystemSettings):
+    """The settings of `Random`: how many texts are recalled."""
+
+    k: int = 5
+
+    limits: ClassVar = {"k": (1, 1000)}
+
+
+class Random(System):
+    """Recalls texts at random; the same ones for the same question."""
+
+    settings: RandomSettings
+
+    def build(self) -> Any:
+        """See `System`."""
+        return ()
+
+    def search(self, index: Any, question: str) -> list[Recalled]:
+        """See `System`."""
+        k = min(self.settings.k, len(self.texts))
+        return recalled(random.Random(question).sample(self.texts, k))

@@ -1,4 +1,4 @@
-"""The parameters of `notebooks/memory.ipynb`: what is taught to which memories, and who is asked.
+"""The parameters of `notebooks/memory.ipynb`, and the page that `rulerlib memory` writes.
 
 >>> report = MemoryReport(suites="episodic", presets="rag,oracle", sizes=2, seeds="7,8")
 >>> [f"{job.preset.name} {job.recipe.seed}" for job in report.works]
@@ -8,29 +8,39 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
+from urllib.parse import quote
 
 import pandas as pd
 
-from rulerlib import labels, show
-from rulerlib.errors import dictionary, one_of, require
+from rulerlib import files, labels, show
+from rulerlib.comparison import STYLE
+from rulerlib.errors import ParameterError, dictionary, one_of
 from rulerlib.escaping import Html, markup
 from rulerlib.fields import home, notebook_parameters, values_of
-from rulerlib.memory import bench, results, work
+from rulerlib.memory import bench, results, tables, work
 from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.suites import SUITES
-from rulerlib.memory.tables import CAPACITY
 from rulerlib.memory.work import Values, Work, expand
 from rulerlib.samples import Prediction
 from rulerlib.store import answers
 
-# What all pieces of work have in common.
-_OF_ALL = ("model", "engine", "engine_options", "length", "profile", "probes")
+TABLES = {
+    "Scores": tables.table, "Floors": tables.floors, "What was delivered": tables.store_table,
+    "What was kept": tables.writes, "Compared with no memory": tables.compared,
+}  # fmt: skip
+"""The tables of a page, by their headings."""
 
-# The number of facts of an episode that are shown beside those that are needed.
+# The parameters that all pieces of work share.
+_OF_ALL = ("model", "engine", "engine_options", "length", "profile", "probes", "primary_em")
+
+# How many facts of an episode are shown beside the needed ones.
 _FIRST_FACTS = 12
 
 
@@ -43,24 +53,24 @@ class MemoryReport:
     suites, presets
         Names, or ``"all"``.
     sizes, seeds
-        How many episodes each set has, and which sets.
+        The number of episodes of each set, and the seeds of the sets.
     language
         The code of a language, or several with commas between them.
-    model, engine, engine_options, length, profile, probes, knobs, changes
-        See `rulerlib.memory.work.expand`; knobs and changes are set where there are such.
+    model, engine, engine_options, length, profile, probes, knobs, changes, primary_em
+        See `rulerlib.memory.work.expand`.
     facts, facts_size
-        Numbers of facts for the capacity curve, each taught by ``facts_size`` episodes of
-        ``episodic_capacity`` for each seed; none: no curve.
+        Numbers of facts for the capacity curve, and the number of episodes of
+        ``episodic_capacity`` for each number and seed. Without numbers there is no curve.
     reference
-        Whether the reference reader (`rulerlib.models.reference`) is asked the same, with the
-        model's tokenizer.
+        Whether the reference reader (`rulerlib.models.reference`) is asked too, with the model's
+        tokenizer.
     output
         The folder of all runs of memories.
 
     Raises
     ------
     ParameterError
-        If a value cannot work: says what is allowed.
+        If a value is not allowed.
     DataError
         If a language lacks its wording, or a preset cannot be read.
     """
@@ -76,6 +86,7 @@ class MemoryReport:
     length: int = 2048
     profile: str = "default"
     probes: int = 1
+    primary_em: str = "norm"
     knobs: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     facts: Values = ()
@@ -84,56 +95,61 @@ class MemoryReport:
     output: str = "runs/memory"
 
     def __post_init__(self) -> None:
-        require(isinstance(self.output, str) and self.output, "output", self.output, "a folder")
+        if not isinstance(self.output, str) or not self.output:
+            raise ParameterError("output", self.output, "a folder")
+        # Making the work checks the other parameters.
         _ = self.works, self.curve
 
     @classmethod
     def from_notebook(cls, namespace: Mapping[str, Any]) -> Self:
-        """Return a report with the parameters that stand in a notebook.
+        """Return a report with the parameters of a notebook.
 
         Parameters
         ----------
         namespace
-            ``globals()``, before anything but parameters was set.
+            ``globals()``, before anything else was set.
 
         Raises
         ------
         ParameterError, DataError
-            If a parameter is unknown or cannot work.
+            If a parameter is unknown or its value is not allowed.
         """
         values = notebook_parameters(namespace, [item.name for item in fields(cls)])
         return cls(**{name: value for name, value in values.items() if value is not None})
 
     @cached_property
     def works(self) -> list[Work]:
-        """All pieces of work but those of the curve, those on one set of episodes together."""
+        """All pieces of work except those of the curve."""
         return self._expanded(self.suites, self.sizes, self.knobs)
 
     @cached_property
     def curve(self) -> list[Work]:
         """The work of the capacity curve."""
-        usual = vars(SUITES[CAPACITY].knobs)
-        knobs = dictionary("knobs", self.knobs, "{}")
-        knobs = {name: value for name, value in knobs.items() if name in usual}
-        works = []
-        for number in values_of("facts", self.facts) if self.facts not in ((), [], "") else ():
-            # As many as the suite has anyway are no change of it, and no work of their own.
-            changed = number != usual["facts"] or self.profile != "default"
-            facts = {"facts": number} if changed else {}
-            works += self._expanded(CAPACITY, self.facts_size, {**knobs, **facts})
+        if self.facts in ((), [], ""):
+            return []
+        defaults, works = vars(SUITES[tables.CAPACITY].knobs), []
+        given = dictionary("knobs", self.knobs, "{}")
+        knobs = {name: value for name, value in given.items() if name in defaults}
+        for number in values_of("facts", self.facts):
+            # The default number is no change, and so no work of its own.
+            if number != defaults["facts"] or self.profile != "default":
+                knobs["facts"] = number
+            else:
+                knobs.pop("facts", None)
+            works += self._expanded(tables.CAPACITY, self.facts_size, knobs)
         return works
 
     def _expanded(self, suites: Values, sizes: Values, knobs: Mapping[str, Any]) -> list[Work]:
-        readers: list[dict[str, Any]] = [{}]
+        same = {name: getattr(self, name) for name in _OF_ALL}
+        readers = [same]
         if self.reference:
             options = {"tokenizer": self.engine_options.get("tokenizer", self.model)}
-            named = dict.fromkeys(("model", "engine"), "reference")
-            readers.append({**named, "engine_options": options})
-        same = {name: getattr(self, name) for name in _OF_ALL}
+            reader = {"model": "reference", "engine": "reference", "engine_options": options}
+            readers.append({**same, **reader})
         return [
             job for reader in readers for job in expand(
                 self.presets, suites, sizes, self.seeds, self.language, knobs, self.changes,
-                root=str(home() / self.output), **(same | reader),
+                root=str(home() / self.output), **reader,
             )
         ]  # fmt: skip
 
@@ -143,16 +159,15 @@ class MemoryReport:
         Parameters
         ----------
         suite
-            One of those that are asked; None: the first.
+            One of the suites that are asked. If None, the first one.
         """
-        job = self._first(suite)
+        first = {job.recipe.suite: job for job in reversed(self.works)}
+        job = first[one_of("suite", suite or self.works[0].recipe.suite, first)]
         episode = job.recipe.first
         return show_episode(episode, episode.probes[0], language=job.recipe.language)
 
     def run(self) -> tuple[str, ...]:
-        """Teach and test, and return what stopped some of the work, in sentences.
-
-        What is finished is not done again.
+        """Run what is not finished; return a sentence for each error that stopped some of it.
 
         Raises
         ------
@@ -165,19 +180,19 @@ class MemoryReport:
         return tuple(itertools.chain(*(bench.run([*part]) for _, part in parts)))
 
     def told(self, stopped: tuple[str, ...]) -> str:
-        """Return in words what stopped some of the work."""
+        """Return what stopped some of the work as one text."""
         return " ".join(stopped) or "Nothing stopped any of the runs."
 
     def plan(self) -> pd.DataFrame:
-        """Return what is run: a row for each set of episodes, with how many presets are asked."""
-        sets: dict[Any, list[Work]] = {}
+        """Return a row for each set of episodes, with the number of presets that are asked."""
+        sets: dict[tuple[str, str], list[Work]] = {}
         for job in (*self.works, *self.curve):
-            sets.setdefault(job.episodes_name, []).append(job)
+            sets.setdefault((job.recipe.language, job.cell.label), []).append(job)
+        names = ("suite", "language", "size", "seed")
         return pd.DataFrame([
-            {**{name: getattr(jobs[0].recipe, name)
-                for name in ("suite", "language", "size", "seed")},
-             "facts": len(jobs[0].recipe.first.facts),
-             "questions": jobs[0].asked, "presets": len({job.preset.short for job in jobs})}
+            {**{name: getattr(jobs[0].recipe, name) for name in names},
+             "facts": len(jobs[0].recipe.first.facts), "questions": jobs[0].asked,
+             "presets": len({job.preset.short for job in jobs})}
             for jobs in sets.values()
         ])  # fmt: skip
 
@@ -188,70 +203,61 @@ class MemoryReport:
 
     @property
     def curve_rows(self) -> pd.DataFrame:
-        """The same of the capacity curve."""
+        """The same for the capacity curve."""
         return results.of_runs({job.folder for job in self.curve})
 
     def answers(self) -> Html:
-        """Return the first question and what the model said to it, by preset."""
-        first = self.works[0]
-        jobs = [job for job in self.works if job.episodes_name == first.episodes_name]
-        done = [job for job in jobs if job.file(work.METRICS).exists()]
-        return show_answers(
-            (
-                labels.model(job.preset.name, job.engine),
-                answers.read_predictions(job.answers_path, 1)[0],
-            )
-            for job in done
-        )
-
-    def _first(self, suite: str | None) -> Work:
-        first = {job.recipe.suite: job for job in reversed(self.works)}
-        return first[one_of("suite", suite or self.works[0].recipe.suite, first)]
+        """Return the first question and the model's answer to it, by preset."""
+        first, given = self.works[0], []
+        for job in self.works:
+            same = (job.recipe.language, job.cell.label)
+            if (
+                same == (first.recipe.language, first.cell.label)
+                and job.file(work.METRICS).exists()
+            ):
+                name = labels.model(job.preset.name, job.engine)
+                given.append((name, answers.read_predictions(job.answers_path, 1)[0]))
+        return show_answers(given)
 
 
 def show_episode(taught: Episode, probe: Probe, language: str = "") -> Html:
-    """Return what an episode teaches, with the facts that an answer needs marked, and a question.
+    """Return the facts of an episode, with the needed ones marked, and a question.
 
     Parameters
     ----------
     probe
         One of its questions.
     language
-        The code of the language that a screen reader reads them in; "": that of the page.
+        The code of the language for screen readers; by default that of the page.
     """
-    boxed, lines, mark = [], [], show.MARKS["needle"]
-    for text, needed in _facts(taught, probe):
-        line = markup(text)
+    boxed, lines, mark, left = [], [], show.MARKS["needle"], 0
+    for fact in taught.facts:
+        needed = fact.number in probe.needs
+        if fact.number >= _FIRST_FACTS and not needed:
+            left += 1
+            continue
+        if left:
+            boxed.append(f"[… {left} facts …]")
+            lines.append(f"[… {left} facts …]")
+            left = 0
+        line = markup(fact.text)
         boxed.append(f"<mark style='{mark}'>{line}</mark>" if needed else line)
-        lines.append(f"{text} ← needed" if needed else text)
-    wanted, said = ", ".join(probe.golds), "\n".join(boxed)
+        lines.append(f"{fact.text} ← needed" if needed else fact.text)
+    if left:
+        boxed.append(f"[… {left} facts …]")
+        lines.append(f"[… {left} facts …]")
+    wanted, facts = ", ".join(probe.golds), "\n".join(boxed)
     spoken_in = f" lang='{markup(language)}'" if language else ""
     return Html(
-        f"<div{spoken_in} style='{show.BOX}'>{said}\n\n<b>{markup(probe.text)}</b></div>"
+        f"<div{spoken_in} style='{show.BOX}'>{facts}\n\n<b>{markup(probe.text)}</b></div>"
         f"<div><mark style='{mark}'>needed for the answer</mark>"
         f" <b>{show.WANTED}</b> <bdi{spoken_in}>{markup(wanted)}</bdi></div>",
         "\n".join([*lines, "", probe.text, f"{show.WANTED} {wanted}"]),
     )
 
 
-def _facts(taught: Episode, probe: Probe) -> Iterator[tuple[str, bool]]:
-    """Yield the texts of facts, and whether they are needed; gaps in the place of the others."""
-    left = 0
-    for fact in taught.facts:
-        needed = fact.number in probe.needs
-        if fact.number < _FIRST_FACTS or needed:
-            if left:
-                yield f"[… {left} facts …]", False
-            yield fact.text, needed
-            left = 0
-        else:
-            left += 1
-    if left:
-        yield f"[… {left} facts …]", False
-
-
 def show_answers(given: Iterable[tuple[str, Prediction]]) -> Html:
-    """Return what a model was asked and what it said, one box for each memory.
+    """Return a box for each memory with the prompt and the answer.
 
     Parameters
     ----------
@@ -263,3 +269,61 @@ def show_answers(given: Iterable[tuple[str, Prediction]]) -> Html:
         wanted, language = ", ".join(record.outputs), record.others.get("language", "")
         boxes.append(show.answer_box(name, record.pred, wanted, language, record.input))
     return show.stacked(boxes)
+
+
+# ---------------------------------------------------------------- the page of a command
+
+
+def write_page(path: Path, folders: Sequence[Path], stopped: Sequence[str] = ()) -> Path:
+    """Write a page with the tables of some runs, and what stopped others; return its path.
+
+    A Markdown version is written to the same path with the ending ``.md``.
+
+    Raises
+    ------
+    ParameterError
+        If a file cannot be written.
+    """
+    rows = results.of_runs(folders)
+    sentences = [*stopped, tables.reader_ceiling(rows), tables.no_better(rows)]
+    marked = ["# Memories", *map(_escaped, sentences)]
+    lines = [f"<p>{sentence}</p>" for sentence in marked[1:]]
+    for heading, tabulate in TABLES.items():
+        made = tabulate(rows)
+        if len(made):
+            shown = made.map(_cell)
+            lines.append(f"<h2>{heading}</h2>{shown.to_html(index=False, border=0, escape=False)}")
+            cells = [list(shown), ["---"] * len(shown.columns), *shown.to_numpy().astype(str)]
+            text = "\n".join(f"| {' | '.join(line)} |" for line in cells)
+            marked.append(f"## {heading}\n\n{text}")
+    names = [folder / name for folder in folders for name in (work.TABLE, work.METRICS)]
+    lines.append("<h2>Each question</h2>")
+    marked.append("## Each question")
+    for name in names:
+        if name.exists():
+            place = os.path.relpath(name, path.parent)
+            # The name of a folder may have a "#", which would end the path of a link.
+            lines.append(f"<a href='{quote(place)}'>{_escaped(place)}</a><br>")
+            marked.append(f"- [{_escaped(place)}]({quote(place)})")
+    head = f"<!doctype html><html lang='en'><meta charset='utf-8'><style>{STYLE}</style>"
+    with files.replacing(path) as file:
+        file.write("\n".join([f"{head}<title>Memories</title><h1>Memories</h1>", *lines]))
+    with files.replacing(path.with_suffix(".md")) as file:
+        file.write("\n\n".join(marked) + "\n")
+    return path
+
+
+def _cell(value: Any) -> str:
+    """Return a value of a table as text: floats with three decimals, nothing for NaN."""
+    if pd.isna(value):
+        return ""
+    return _escaped(f"{value:.3f}" if isinstance(value, float) else str(value))
+
+
+def _escaped(text: str) -> str:
+    """Return a text for HTML and for a cell of Markdown, with special characters as entities.
+
+    >>> _escaped("a | __b__ < span_short")
+    'a &#124; &#95;&#95;b&#95;&#95; &#60; span_short'
+    """
+    return re.sub(r"[&<>|*`]|__", lambda hit: "".join(f"&#{ord(mark)};" for mark in hit[0]), text)

@@ -1,76 +1,85 @@
-"""Memory: how often a question was answered, what the store delivered, what was lost on the way.
+"""Tables of memories: scores, what was delivered, where answers were lost, and comparisons.
 
 An answer can be wrong because the memory did not deliver the facts, or because the model misread
-what was delivered. `table` has the scores, `store_table` what the store delivered and what the
-model made of it, `fates` where each question was lost.
+them. `table` has the scores, `store_table` what the store delivered and what the model made of it,
+`fates` where each question was lost, and `compared` the differences between presets.
 
->>> rows = pd.DataFrame({"em_norm": [1.0, 0.0, 0.0, 0.0], "in_prompt": [1.0, 1.0, 0.0, 0.0],
-...                      "recall_at_10": [1.0, 1.0, 1.0, 0.5], "cut": [0.0, 0.0, 3.0, 0.0]})
+>>> rows = pd.DataFrame({"em": [1.0, 0.0, 0.0, 0.0], "in_prompt": [1.0, 1.0, 0.0, 0.0],
+...                      "recall": [1.0, 1.0, 1.0, 0.5]})
 >>> [fate(row) for row in rows.to_dict("records")]
 ['right', 'read wrongly', 'no room in the prompt', 'not recalled']
 
 All tables take what `rulerlib.memory.results.read` returns, and as ``by`` what is averaged
-separately (None: `rulerlib.memory.results.by_of`). Intervals are at 95 % and clustered by
-episode, for several questions may be asked about one; see `rulerlib.intervals.clustered`. Shares
-run from 0 to 1.
+separately (default: `rulerlib.memory.results.by_of`). Shares run from 0 to 1. Intervals are at 95%
+and clustered by episode, because several questions may be about one episode; see
+`rulerlib.intervals.clustered`. An empty table says why it is empty.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from rulerlib.analysis import pairs
+from rulerlib.analysis.accuracy import RESAMPLES
 from rulerlib.analysis.scores import nothing
-from rulerlib.memory.results import by_of, groups, means
-
-MEASURES = ("em_norm", "em_raw", "f1")
-"""The scores of an answer: exact but for case, punctuation and articles; to the letter; by words.
-"""
+from rulerlib.memory.measures import MEASURES
+from rulerlib.memory.results import QUESTION, by_of, groups, means
 
 DIAGNOSTICS = "part_match", "too_long", "cut_off", "overlong", "format_violation", "refused"
-"""What can be said of an answer beside its scores: the gold stands in it; no gold has room in it;
-it was cut off where its room ends; it is longer than the gold, no bare answer, or a refusal."""
+"""Shares of answers shown beside the scores: the gold is part of it; no gold fits into it; it was
+cut off; it is longer than the longest gold; it is not a bare answer; it is a refusal."""
 
 RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
-"""The share of the needed facts among the first texts that were recalled."""
+"""The shares of the needed facts among the first recalled texts in the prompt."""
 
 PERCENT = (
-    *MEASURES, *DIAGNOSTICS, *RECALLS, "in_prompt", "disagree", "kept", "applied", "stale",
-    "reader", "oracle", "leaked", "constant", "chance", "baseline", "difference", "valid",
-    "success",
+    *MEASURES, *DIAGNOSTICS, *RECALLS, "recall", "in_prompt", "kept", "applied", "stale", "reader",
+    "oracle", "leaked", "constant", "chance", "baseline", "difference", "valid", "success",
 )  # fmt: skip
-"""Columns of these tables that are shares, for `rulerlib.show.table`."""
+"""The columns of these tables that are shares, for `rulerlib.show.table`."""
 
 FATES = (
     "right", "right without the facts", "read wrongly", "no room in the prompt", "not recalled",
 )  # fmt: skip
-"""What became of a question, see `fate`."""
+"""What can happen to a question, see `fate`."""
 
 ORACLE = "oracle"
-"""The preset that is given the facts that an answer needs: the ceiling of its model."""
+"""The preset that is given the needed facts: the ceiling of its model."""
+
+BASELINE = "span_short"
+"""The preset that others are compared with: the same decoding and no memory."""
 
 CAPACITY = "episodic_capacity"
-"""The suite whose episodes are far longer than the room in a prompt."""
+"""The suite whose episodes are far longer than a prompt."""
 
-# What decides what became of a question.
-_OF_FATES = ("em_norm", "in_prompt", "recall_at_10", "cut")
-
-# An oracle's mean below this is near zero.
+# Below this mean an oracle counts as near zero.
 _NEAR_ZERO = 0.1
+
+_COMPARED = [
+    "measure", "n", "mean", "baseline", "difference", "low", "high", "method", "p", "p_holm",
+    "needed", "left_out", "note",
+]  # fmt: skip
+
+
+def _empty(rows: pd.DataFrame, why: str) -> pd.DataFrame:
+    """Return an empty table that says why: the reason of the rows, if they have one."""
+    return nothing(rows.attrs.get("why", why))
 
 
 def table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return how often questions were answered, with the form of the answers.
+    """Return the scores.
 
     Returns
     -------
     DataFrame
-        ``by``; ``n`` and ``episodes``, as counts; the mean and the interval of each of `MEASURES`,
-        ``"em_norm low"`` and ``"em_norm high"``; the shares of `DIAGNOSTICS`. An empty table says
-        why.
+        ``by``; ``n`` and ``episodes``, as counts; the mean and the interval of each of
+        `rulerlib.memory.measures.MEASURES`; the shares of `DIAGNOSTICS`.
     """
     if rows.empty:
         return rows
@@ -82,38 +91,35 @@ def table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
 
 
 def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return what the memory delivered for questions that can be answered, and what was made of it.
+    """Return what the memory delivered for questions with an answer, and what was made of it.
 
     Returns
     -------
     DataFrame
-        ``by``, ``n``; `RECALLS`, NaN where a preset recalls nothing; ``mrr``, the mean of 1 / the
-        rank of the first text that holds a needed fact; ``in_prompt``, the share of prompts that
-        really held all needed facts, as they are read in it, with its interval; ``disagree``, how
-        often the system claims other needed facts than are read in what it recalled, NaN where it
-        claims none; ``reader``, how often the answer was right
-        (em_norm) where they did, with its interval and ``reader n``; ``oracle``, the same where the
-        facts were simply given, on the same questions; ``leaked``; ``latency_ms``, the median time
-        of recall; ``prompt_tokens`` and ``cut``, their means. An empty table says why.
+        ``by``, ``n``; `RECALLS`, NaN if a preset recalls nothing; ``mrr``, the mean of 1 / the
+        rank of the first text in the prompt with a needed fact; ``in_prompt``, the share of prompts
+        with all needed facts, with its interval; ``reader``, the share of right answers (em) among
+        these, with its interval and ``reader n``; ``oracle``, the same with the facts given, on the
+        same questions; ``leaked``; ``latency_ms``, the median time of recall; ``prompt_tokens`` and
+        ``cut``, their means.
     """
     able = _answerable(rows)
     if able.empty:
         return able
     by = by_of(rows, by)
-    others = [name for name in by if name not in ("preset", "changes")]
-    ceilings = {
-        tuple(names.values()): means(part, "em_norm")["em_norm"]
+    others = _without_preset(by)
+    oracles = {
+        tuple(names.values()): part["em"].mean()
         for names, part in groups(able[able["preset"] == ORACLE], others)
     }
     table_rows = []
     for names, part in groups(able, by):
-        held = part[part["in_prompt"] == 1].rename(columns={"em_norm": "reader"})
+        held = part[part["in_prompt"] == 1].rename(columns={"em": "reader"})
         table_rows.append({
             **names, "n": len(part),
             **{name: part[name].mean() for name in RECALLS}, "mrr": part["rr"].mean(),
-            **means(part, "in_prompt"), "disagree": part["disagree"].mean(),
-            "reader n": len(held), **means(held, "reader"),
-            "oracle": ceilings.get(tuple(names[name] for name in others), math.nan),
+            **means(part, "in_prompt"), "reader n": len(held), **means(held, "reader"),
+            "oracle": oracles.get(tuple(names[name] for name in others), math.nan),
             "leaked": part["leaked"].mean(), "latency_ms": part["latency_ms"].median(),
             "prompt_tokens": part["prompt_tokens"].mean(), "cut": part["cut"].mean(),
         })  # fmt: skip
@@ -121,65 +127,60 @@ def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataF
 
 
 def _answerable(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of questions that can be answered; an empty table says why."""
     able = rows[rows["answerable"] == 1] if len(rows) else rows
-    return able if len(able) else nothing(
-        rows.attrs.get("why", "No question here can be answered.")
-    )  # fmt: skip
+    return able if len(able) else _empty(rows, "No question here has an answer.")
+
+
+def _without_preset(by: Sequence[str]) -> list[str]:
+    return [name for name in by if name not in ("preset", "changes")]
 
 
 def fate(row: Mapping[Any, Any]) -> str:
-    """Return what became of a question that can be answered: one of `FATES`.
-
-    All needed facts were recalled if they are among the first ten texts. A preset that recalls
-    nothing but puts what was taught into the prompt has lost to want of room what does not stand
-    there.
-    """
-    if row["em_norm"] == 1:
+    """Return what happened to a question with an answer: one of `FATES`."""
+    if row["em"] == 1:
         return "right" if row["in_prompt"] == 1 else "right without the facts"
     if row["in_prompt"] == 1:
         return "read wrongly"
-    unranked = math.isnan(row["recall_at_10"])
-    delivered = row["cut"] > 0 if unranked else row["recall_at_10"] == 1
-    return "no room in the prompt" if delivered else "not recalled"
+    return "no room in the prompt" if row["recall"] == 1 else "not recalled"
 
 
 def fates(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return what became of the questions that can be answered.
+    """Return what happened to the questions with an answer.
 
     Returns
     -------
     DataFrame
-        ``by``, ``n``, ``fate`` (all of `FATES`), ``count`` and ``share``. An empty table says why.
+        ``by``, ``n``, ``fate`` (all of `FATES`), ``count`` and ``share``.
     """
     able = _answerable(rows)
     if able.empty:
         return able
-    able = able.assign(fate=[fate(row) for row in able[[*_OF_FATES]].to_dict("records")])
-    return pd.DataFrame([
-        {**names, "n": len(part), "fate": name, "count": count, "share": count / len(part)}
-        for names, part in groups(able, by_of(rows, by))
-        for name in FATES
-        for count in [int((part["fate"] == name).sum())]
-    ])  # fmt: skip
+    columns = ["em", "in_prompt", "recall"]
+    able = able.assign(fate=[fate(row) for row in able[columns].to_dict("records")])
+    table_rows = []
+    for names, part in groups(able, by_of(rows, by)):
+        for name in FATES:
+            count = int((part["fate"] == name).sum())
+            row = {"n": len(part), "fate": name, "count": count, "share": count / len(part)}
+            table_rows.append({**names, **row})
+    return pd.DataFrame(table_rows)
 
 
 def writes(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return what the stores kept of what they were taught, and what that was worth.
+    """Return what the stores kept of what they were taught.
 
     Returns
     -------
     DataFrame
-        ``by``; ``facts``, how many were taught; ``kept``, the share of them that is stored, NaN
-        where a memory does not say; ``bytes`` for each fact that was taught; ``worth``, the share
-        of needed facts among the first ten texts divided by ``kept``; ``updates``, the questions
-        about what was corrected or taken back; ``applied``, the share of these with
-        all needed turns in the prompt, and ``stale``, with what held before and not the last word.
-        An empty table says that nothing was kept.
+        ``by``; ``facts``, the number that was taught; ``kept``, the share that is stored, NaN if a
+        memory does not tell; ``bytes`` for each fact; ``worth``, the share of needed facts among
+        the first ten texts divided by ``kept``; ``updates``, the questions about values that
+        changed; ``applied``, the share of these with all needed turns in the prompt; ``stale``, the
+        share with earlier values and without the last one.
     """
     stores = rows[rows["bytes"].notna()] if len(rows) else rows
     if stores.empty:
-        return nothing(rows.attrs.get("why", "No preset here keeps what it is taught."))
+        return _empty(rows, "No preset here keeps what it is taught.")
     table_rows = []
     for names, part in groups(stores, by_of(rows, by)):
         runs, facts = part.drop_duplicates(["seed", "size", "knobs"]), part.drop_duplicates("unit")
@@ -199,34 +200,32 @@ def capacity(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``model``, ``language``, ``preset``, ``facts``, ``n``, and with intervals ``em_norm``,
-        ``recall_at_5`` and ``in_prompt``. An empty table says that the suite `CAPACITY` was not
-        asked.
+        ``model``, ``language``, ``preset``, ``facts``, ``n``, and with intervals ``em``,
+        ``recall_at_5`` and ``in_prompt``.
     """
     questions = rows[(rows["suite"] == CAPACITY) & (rows["answerable"] == 1)] if len(rows) else rows
     if questions.empty:
-        return nothing(rows.attrs.get("why", f"The suite {CAPACITY} was not asked."))
+        return _empty(rows, f"The suite {CAPACITY} was not asked.")
     questions = questions.assign(facts=questions["taught"].astype(int))
     changes = ["changes"] * (questions["changes"].nunique() > 1)
     return pd.DataFrame([
-        {**names, "n": len(part), **means(part, "em_norm", "recall_at_5", "in_prompt")}
+        {**names, "n": len(part), **means(part, "em", "recall_at_5", "in_prompt")}
         for names, part in groups(questions, ["model", "language", "preset", *changes, "facts"])
     ])  # fmt: skip
 
 
 def routes(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return how well ways were found, for questions about a route or its length.
+    """Return the quality of answers about a route or its length.
 
     Returns
     -------
     DataFrame
         ``by``, ``n``, with intervals ``valid`` (every step is free) and ``success`` (it leads to
-        the goal), and ``steps_over``, by how many steps a way that leads there is longer than the
-        shortest one, on average. An empty table says that no way was asked for.
+        the goal), and ``steps_over``, the mean number of steps more than the shortest route.
     """
     ways = rows[rows["success"].notna()] if len(rows) else rows
     if ways.empty:
-        return nothing(rows.attrs.get("why", "No way was asked for."))
+        return _empty(rows, "No question here asks for a route.")
     return pd.DataFrame([
         {**names, "n": len(part), **means(part, "valid", "success"),
          "steps_over": part["steps_over"].mean()}
@@ -238,25 +237,142 @@ def reader_ceiling(rows: pd.DataFrame) -> str:
     """Return in a few sentences where a model cannot answer even with the needed facts given."""
     oracle = rows[(rows["preset"] == ORACLE) & (rows["answerable"] == 1)] if len(rows) else rows
     if oracle.empty:
-        return (
-            "The preset oracle was not asked, so it is not known how much of what is lost is lost"
-            " by the model."
-        )
+        return "The preset oracle was not asked, so how much the model itself loses is unknown."
     suites = []
     for names, part in groups(oracle, by_of(rows)[:-1]):
-        share = means(part, "em_norm")
-        if share["em_norm"] < _NEAR_ZERO:
-            right, high = int(part["em_norm"].sum()), 100 * share["em_norm high"]
-            count = f"{right} of {len(part)} right, interval up to {high:.0f} %"
-            who = f"{names['model']}, " if oracle["model"].nunique() > 1 else ""
-            suites.append(f"{names['suite']} ({who}{names['language']}, {count})")
+        share = means(part, "em")
+        if share["em"] < _NEAR_ZERO:
+            right, high = int(part["em"].sum()), 100 * share["em high"]
+            count = f"{right} of {len(part)} right, interval up to {high:.0f}%"
+            model = f"{names['model']}, " if oracle["model"].nunique() > 1 else ""
+            suites.append(f"{names['suite']} ({model}{names['language']}, {count})")
     if not suites:
         return (
             "With the needed facts given, the model answers at least one in ten questions of each"
             " suite, so scores can tell memories apart."
         )
     return (
-        "Even with the needed facts given, the model answers less than one in ten questions of"
+        "Even with the needed facts given, the model answers fewer than one in ten questions of"
         f" {'; '.join(dict.fromkeys(suites))}. There, scores say nothing about a memory: look at"
         " what the store delivered."
     )
+
+
+# --- Floors and comparisons -------------------------------------------------------------------
+
+
+def floors(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return the scores that need no memory.
+
+    Returns
+    -------
+    DataFrame
+        ``by`` without the preset; ``n``; ``constant``, the share of questions that the most
+        frequent answer gets right; ``chance``, the share that a taught value of the right kind,
+        drawn at random, gets right, NaN if unknown.
+    """
+    if rows.empty:
+        return rows
+    floor_rows = []
+    for names, part in groups(rows, _without_preset(by_of(rows, by))):
+        part = part[~part.duplicated([*QUESTION, "size"])]
+        floor_rows.append({
+            **names, "n": len(part), "constant": part["constant"].mean(),
+            "chance": part["chance"].mean(),
+        })  # fmt: skip
+    return pd.DataFrame(floor_rows)
+
+
+def no_better(rows: pd.DataFrame) -> str:
+    """Return in a sentence which presets with facts are no better than a constant answer."""
+    worse = []
+    for names, part in groups(rows, by_of(rows)) if len(rows) else ():
+        right, constant = int(part["em"].sum()), int(part["constant"].sum())
+        if names["preset"] not in (BASELINE, "core") and right <= constant:
+            name = "{preset} in {suite} ({language}, {model}".format(**names)
+            worse.append(f"{name}: {right} of {len(part)}, and {constant})")
+    if worse:
+        return f"No better than the same answer to all questions: {'; '.join(worse)}."
+    return "Every preset with facts is better than the same answer to all questions."
+
+
+def compared(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return the difference in exact match between each preset and `BASELINE`.
+
+    Presets are compared on the same questions, which takes far fewer of them than two separate
+    means. Presets with another format or decoding, such as ``core``, get only a note.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``measure``, ``n`` (questions that both were asked), the ``mean`` of the preset and
+        of the ``baseline``; ``difference``, its interval ``low`` and ``high``, ``method``, ``p``,
+        and ``p_holm``, corrected for all rows; ``needed``, the number of questions that would show
+        the difference with a power of 80%; ``left_out``, answers to questions that only one was
+        asked; ``note``, why there is no difference. See `rulerlib.analysis.pairs.paired`.
+
+    Raises
+    ------
+    MissingExtraError
+        If `scipy` is not installed.
+    """
+    if rows.empty:
+        return rows
+    rng, by, comparisons = np.random.default_rng(0), by_of(rows, by), []
+    others = _without_preset(by)
+    is_baseline = rows["preset"] == BASELINE
+    # Unchanged, or, if all presets were changed in the same way, with the first change.
+    is_baseline &= rows["changes"] == rows.loc[is_baseline, "changes"].min()
+    first = {tuple(names.values()): part for names, part in groups(rows[is_baseline], others)}
+    if not first:
+        return nothing(f"{BASELINE} was not asked, so there is nothing to compare with.")
+    for names, part in groups(rows, by):
+        if not is_baseline[part.index].all():
+            other = first.get(tuple(names[name] for name in others))
+            comparisons.append({**names, "measure": "em", **_difference(part, other, rng)})
+    if not comparisons:
+        return nothing(f"There is no preset here except {BASELINE}; a comparison needs two.")
+    family = pd.DataFrame(comparisons, columns=[*by, *_COMPARED])
+    family["p_holm"] = pairs.holm(family["p"].tolist())
+    # Counts that may be missing.
+    return family.astype({"n": "Int64", "left_out": "Int64"})
+
+
+def _difference(
+    part: pd.DataFrame, other: pd.DataFrame | None, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Return the comparison of a preset with the baseline, or a note why there is none."""
+    if other is None:
+        return {"note": "the baseline was not asked"}
+    if differs := _differing(part, other):
+        return {"note": f"asked with another {', '.join(differs)}"}
+    columns = [*QUESTION, "gold", "em"]
+    both = part[[*columns, "unit"]].merge(other[columns], on=columns[:-1], suffixes=("", "_other"))
+    if both.empty:
+        return {"note": "no question in common"}
+    names = {"em": "value", "em_other": "value_other", "suite": "task"}
+    row = pairs.compared(both.rename(columns=names), RESAMPLES, rng)
+    return {
+        **{name: value for name, value in row.items() if name in _COMPARED},
+        "mean": row["first"], "baseline": row["second"],
+        "left_out": len(part) + len(other) - 2 * len(both), "note": "",
+    }  # fmt: skip
+
+
+def _differing(part: pd.DataFrame, other: pd.DataFrame) -> list[str]:
+    """Return the names of the settings in which the questions were asked in another way."""
+    names: dict[str, None] = {}
+    for one in map(json.loads, {*part["asked"]}):
+        for two in map(json.loads, {*other["asked"]}):
+            ours, theirs = _flat(one), _flat(two)
+            for name in {**ours, **theirs}:
+                if ours.get(name) != theirs.get(name):
+                    names[name.replace("_", " ")] = None
+    return [*names]
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value) if isinstance(value, dict) else {name: value}
+    return flat

@@ -1,22 +1,19 @@
-"""A piece of work: one suite, one preset and one model, and where its files stand.
+"""A piece of work: one suite, one preset and one model, and the paths of its files.
 
-Its questions and answers are those of a `rulerlib.store.cell.Cell`, as those of all other runs.
+Its questions and answers are those of a `rulerlib.store.cell.Cell`, as in all other runs.
 
 >>> hei_nw = presets.load("memory/hei_nw", {"gate": False})
 >>> work = Work(Recipe("episodic", size=50, seed=1337), hei_nw)
 >>> work.cell.label, work.cell.memory, work.cell.length
 ('episodic+size=50+seed=1337', 'hei_nw-gate_off', 2048)
->>> work.answers_path.name
-'episodic+size=50+seed=1337.jsonl'
 >>> [job.preset.name for job in expand(["rag", "core"], suites=["semantic"], sizes=[2], seeds=[7])]
 ['rag', 'core']
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,10 +21,9 @@ from typing import Any
 
 from rulerlib import checkpoints, fields, files, models
 from rulerlib import languages as packs
-from rulerlib.errors import dictionary, one_of, require
+from rulerlib.errors import ParameterError, dictionary, one_of
 from rulerlib.languages import Language
 from rulerlib.memory import presets, reading
-from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.presets import Preset
 from rulerlib.memory.suites import SUITES, Recipe
 from rulerlib.models import reference
@@ -40,16 +36,14 @@ Values = Any
 SIZES, SEEDS = (50, 200, 1000), (1337, 2025, 4242)
 """The sizes and the seeds of the whole matrix."""
 
+PRIMARY_EM = ("norm", "raw")
+"""Which exact match is the primary measure ``em``: normalized, or to the letter."""
+
 STORE = "store"
-"""The folder of a memory system as it was taught."""
+"""The folder with a folder for each episode that was taught."""
 
-FILES = TEACHING, TELEMETRY, METRICS, TABLE = (
-    "teaching.json", "telemetry.json", "metrics.json", "metrics.csv",
-)  # fmt: skip
+FILES = TELEMETRY, METRICS, TABLE = "telemetry.json", "metrics.json", "metrics.csv"
 """The files in the folder of a piece of work."""
-
-# Facts of the episodes that are held in memory.
-_HELD = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,20 +55,22 @@ class Work:
     recipe
         What its episodes are made from.
     preset
-        What the reader sees besides a question.
+        What the prompt holds besides a question.
     model, engine, engine_options
         The reader: see `rulerlib.models.load`. The reference reader has the tokenizer ``"lille"``
-        unless another is given, because presets need a chat template.
+        by default, because presets need a chat template.
     length
-        How many tokens a prompt and its answer may have together. A suite with a knob
-        ``context_budget`` that is set has that one.
+        The maximum number of tokens of a prompt and its answer. The knob ``context_budget`` of a
+        suite takes precedence.
     root
         The folder of all runs of memories.
+    primary_em
+        One of `PRIMARY_EM`.
 
     Raises
     ------
     ParameterError
-        If a value cannot work: says what is allowed, and of names the nearest.
+        If a value is not allowed.
     """
 
     recipe: Recipe
@@ -84,10 +80,12 @@ class Work:
     engine_options: Mapping[str, Any] = field(default_factory=dict)
     length: int = 2048
     root: str = "runs/memory"
+    primary_em: str = "norm"
 
     def __post_init__(self) -> None:
         fields.check_fields(self)
         checkpoints.checked(self.model, self.engine)
+        one_of("primary_em", self.primary_em, PRIMARY_EM)
         if self.engine == "reference":
             options = {"tokenizer": "lille", **self.engine_options}
             object.__setattr__(self, "engine_options", options)
@@ -95,40 +93,27 @@ class Work:
 
     @property
     def pack(self) -> Language:
-        """Its language pack."""
+        """The language pack."""
         return packs.load(self.recipe.language)
 
     @property
     def asked(self) -> int:
-        """How many questions are asked."""
+        """The number of questions."""
         return self.recipe.size * self.recipe.probes
-
-    def episodes(self) -> Iterable[Episode]:
-        """Return its episodes; few are held until others are asked for, many are made anew."""
-        many = self.recipe.size * len(self.recipe.first.facts) > _HELD
-        return (item.episode for item in self.recipe) if many else _held(self.recipe)
-
-    def questions(self) -> Iterator[tuple[Episode, int, Probe]]:
-        """Yield each question in its order: its episode, its number there from 0, and itself."""
-        for episode in self.episodes():
-            for number, probe in enumerate(episode.probes):
-                yield episode, number, probe
 
     @property
     def budget(self) -> int:
-        """How many tokens a prompt and its answer may have together."""
+        """The maximum number of tokens of a prompt and its answer."""
         return getattr(self.recipe.knobs, "context_budget", None) or self.length
 
     @property
     def budget_name(self) -> str:
-        """What the parameter is called that decides `budget`."""
+        """The name of the parameter that decides `budget`."""
         return "context_budget" if self.budget != self.length else "length"
-
-    # ------------------------------------------------------------- files
 
     @cached_property
     def cell(self) -> Cell:
-        """The cell whose questions and answers these are, as all other runs have it."""
+        """The cell of its questions and answers."""
         recipe, form, recorded = self.recipe, self.preset.format(self.pack), {}
         knobs = {"size": recipe.size, **recipe.changes}
         for name in ("profile", "probes"):
@@ -136,7 +121,7 @@ class Work:
                 knobs[name] = getattr(recipe, name)
         if self.engine_options:
             recorded = models.recorded(self.reader(), self.engine_options)
-        # A model without a chat template is refused, so that a format with one says nothing.
+        # Models without a chat template are rejected, so chat=True carries no information here.
         form = replace(form, chat=None if form.chat else False)
         return Cell(
             checkpoints.short_name(self.model), recipe.suite, recipe.language, self.budget,
@@ -146,13 +131,8 @@ class Work:
         )  # fmt: skip
 
     @property
-    def episodes_name(self) -> str:
-        """What its episodes are called, which all presets and models share."""
-        return f"{self.recipe.language}-{self.cell.label}"
-
-    @property
     def questions_path(self) -> Path:
-        """The file of its questions, as they are put to the model."""
+        """The file of its questions, as the model is asked them."""
         return self.cell.questions(Path(self.root).expanduser())
 
     @property
@@ -166,13 +146,11 @@ class Work:
         return self.cell.folder(Path(self.root).expanduser()) / "memory" / self.cell.label
 
     def file(self, name: str) -> Path:
-        """Return one of the files, or folders, in the folder of its memory and its measures."""
+        """Return the path of a file or folder in `folder`."""
         return self.folder / name
 
-    # ------------------------------------------------------------- the reader
-
     def reader(self) -> models.Model:
-        """Return the engine of its model, of which nothing is loaded yet.
+        """Return the engine of its model, without loading anything.
 
         Raises
         ------
@@ -185,32 +163,37 @@ class Work:
         return model
 
     def frame(self, model: models.Model) -> Frame:
-        """Return what stands around each prompt, which the model must be able to take.
+        """Return the chat template and system prompt around each question.
 
         Raises
         ------
         ParameterError
-            If the model has no chat template, or one that takes no system message; or if it takes
-            fewer tokens than a prompt and its answer may have.
+            If the model has no chat template, if its template takes no system message, or if it
+            takes fewer tokens than `budget`.
         """
-        has_template = model.tokenizer.chat_template is not None
-        allowed = f"False, because the tokenizer '{model.tokenizer.name}' has no chat template"
-        wanted = self.preset.use_chat_template
-        require(has_template or not wanted, "use_chat_template", wanted, allowed)
+        if self.preset.use_chat_template and model.tokenizer.chat_template is None:
+            name = model.tokenizer.name
+            allowed = f"False, because the tokenizer '{name}' has no chat template"
+            raise ParameterError("use_chat_template", True, allowed)
         frame = self.preset.format(self.pack).frame(model.tokenizer)
-        if model.limit is not None:
-            most = f"at most {model.limit}, what '{model.name}' can take"
-            require(self.budget <= model.limit, self.budget_name, self.budget, most)
+        if model.limit is not None and self.budget > model.limit:
+            most = f"at most {model.limit}, the limit of '{model.name}'"
+            raise ParameterError(self.budget_name, self.budget, most)
         return frame
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters as plain data, without the root and the engine's options."""
+        recipe = self.recipe
+        names = ("suite", "size", "seed", "language", "profile", "probes")
+        return {
+            **{name: getattr(recipe, name) for name in names},
+            "knobs": recipe.changes, "preset": self.preset.name, "changes": self.preset.changes,
+            "model": self.model, "engine": self.engine, "length": self.length,
+        }  # fmt: skip
+
     def __str__(self) -> str:
-        """Return what tells it apart, in a word for each: preset, language, suite and so on."""
+        """Return the preset, the language and the suite with its settings."""
         return f"{self.preset.short}, {self.recipe.language}, {self.cell.label}"
-
-
-@functools.lru_cache(maxsize=1)
-def _held(recipe: Recipe) -> tuple[Episode, ...]:
-    return tuple(item.episode for item in recipe)
 
 
 def expand(
@@ -219,51 +202,51 @@ def expand(
     changes: Mapping[str, Any] | None = None, profile: str = "default", probes: int = 1,
     **same: Any,
 ) -> list[Work]:  # fmt: skip
-    """Return the work of a whole matrix, that on the same episodes together.
+    """Return the work of a whole matrix; work on the same episodes is adjacent.
 
     Parameters
     ----------
     preset_names, suites, sizes, seeds, languages
-        What is combined, all with all: one, a list, or a text with commas between them; of names
-        also ``"all"``.
+        What is combined: a value, a list, or a text with commas; ``"all"`` for all names.
     knobs, changes
-        Of suites and of presets. One that only some of them have is set in these; one that none
-        has is refused.
+        Settings of suites and of presets. Each is applied where it exists, and must exist
+        somewhere.
     profile, probes
         See `rulerlib.memory.suites.Recipe`.
     same
-        The model and all other fields of `Work`, which are the same everywhere.
+        The other fields of `Work`.
 
     Raises
     ------
     ParameterError, DataError
-        As `Recipe`, `Work` and `rulerlib.memory.presets.load`, and if nothing is left to combine.
+        As `Recipe`, `Work` and `rulerlib.memory.presets.load`, and if there is nothing to combine.
     """
-    usual = [
+    loaded = [
         presets.load(name) for name in fields.values_of("presets", preset_names, presets.NAMES)
     ]
     suites = [one_of("suite", name, SUITES) for name in fields.values_of("suites", suites, SUITES)]
     changes = dictionary("changes", changes or {}, '{"gate": False}')
     knobs = dictionary("knobs", knobs or {}, '{"facts": 50}')
-    of_presets = _shared("setting", changes, [preset.changeable() for preset in usual])
+    of_presets = _shared("setting", changes, [preset.changeable() for preset in loaded])
     of_suites = _shared("knob", knobs, [vars(SUITES[name].knobs) for name in suites])
-    changed = [preset.changed(given) for preset, given in zip(usual, of_presets, strict=True)]
-    recipes = [
-        Recipe(suite, size, seed, language, profile, probes, given)
-        for language, (suite, given), size, seed in itertools.product(
-            fields.values_of("languages", languages, packs.available()),
-            [*zip(suites, of_suites, strict=True)],
-            fields.values_of("sizes", sizes),
-            fields.values_of("seeds", seeds),
-        )
-    ]
-    return [Work(recipe, preset, **same) for recipe in recipes for preset in changed]
+    changed = [preset.changed(given) for preset, given in zip(loaded, of_presets, strict=True)]
+    works = []
+    for language, (suite, given), size, seed in itertools.product(
+        fields.values_of("languages", languages, packs.available()),
+        [*zip(suites, of_suites, strict=True)],
+        fields.values_of("sizes", sizes),
+        fields.values_of("seeds", seeds),
+    ):
+        recipe = Recipe(suite, size, seed, language, profile, probes, given)
+        works += [Work(recipe, preset, **same) for preset in changed]
+    return works
 
 
 def _shared(
     parameter: str, given: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return for each group what is given of its settings; each must be one of some group."""
+    """Return the given settings that each group has; each must belong to some group."""
+    groups = [*groups]
     for name in given:
         one_of(parameter, name, dict.fromkeys(itertools.chain(*groups)))
     return [{name: given[name] for name in given if name in group} for group in groups]

@@ -1,0 +1,428 @@
+"""Measures: what a memory delivered for each question, and what the answer is worth.
+
+`judge` is called when a prompt is made and writes beside the question which needed facts the
+prompt holds. `rows` reads the answers and returns the rows of ``metrics.csv``, so that what the
+memory lost and what the reader lost can be told apart; `write` writes them and their means.
+
+>>> delivered = [{1}, {4}, {3, 7}]
+>>> recall_at(delivered, needs=(3, 4), k=2), recall_at(delivered, needs=(3, 4), k=5)
+(0.5, 1.0)
+>>> reciprocal_rank(delivered, needs=(3, 4))
+0.5
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import rulerlib
+from rulerlib import files, samples
+from rulerlib.errors import DataError, RulerError
+from rulerlib.languages import Language
+from rulerlib.memory import spatial
+from rulerlib.memory.delivered import Needs, answers_of
+from rulerlib.memory.episodes import Episode, Probe
+from rulerlib.memory.sentences import reader
+from rulerlib.memory.system import Recalled
+from rulerlib.memory.work import METRICS, TABLE, TELEMETRY, Work
+from rulerlib.metrics import short_answers
+from rulerlib.metrics.short_answers import em_norm, number
+from rulerlib.samples import Prediction
+from rulerlib.scoring import Scoring
+from rulerlib.store import answers, questions
+
+SCORING = Scoring(
+    ("em_norm", "em_raw", "f1_words", "part_match"),
+    primary="em_norm",
+    ruler="part_match",
+    any_one=True,
+)
+"""The shortest answer to a question and nothing else."""
+
+KS = (1, 5, 10)
+"""The numbers of texts for which recall is reported."""
+
+MEASURES = ("em", "em_raw", "em_norm", "f1", "f1_norm")
+"""The scores of an answer: the primary exact match, exact match to the letter, exact match up to
+case, punctuation and articles, and the F1 of words separated by white space, also normalized."""
+
+FAULTS = ("overlong", "format_violation", "too_long", "cut_off")
+"""What is counted beside the scores: faults of form, golds longer than the room for an answer, and
+answers that were cut off."""
+
+COLUMNS = (
+    "suite", "preset", "model", "language", "profile", "size", "seed", "episode", "probe", "index",
+    "kind", "question", "answer", "gold", "golds", *MEASURES, "part_match", "pred_len", "gold_len",
+    "overlong", "format_violation", "too_long", "cut_off", "answerable", "refused", "needed",
+    "taught", "recalled", "recall", *(f"recall_at_{k}" for k in KS), "rr", "in_prompt", "stale",
+    "leaked", "constant", "chance", "latency_ms", "prompt_tokens", "cut", "valid", "success",
+    "steps_over",
+)  # fmt: skip
+"""The columns of ``metrics.csv``. What does not apply to a question is empty."""
+
+UPDATED = ("corrected", "retracted", "update")
+"""The kinds of questions about a value that changed; the last fact that they need decides."""
+
+# The largest share of answerable questions that a reader may refuse.
+MAX_REFUSED = 0.5
+
+# The significance level of the test whether an oracle is below a memory.
+ALPHA = 0.025
+
+Row = Mapping[str, Any]
+"""A row of ``metrics.csv``."""
+
+
+class GuardError(RulerError):
+    """A guard stopped a run of a memory because its numbers would be misleading."""
+
+
+# ---------------------------------------------------------------- what was delivered
+
+
+def judge(
+    job: Work, episode: Episode, probe: Probe, shown: Sequence[Recalled], kept: slice
+) -> dict[str, Any]:
+    """Return what a memory delivered for a question, as plain data.
+
+    Parameters
+    ----------
+    shown
+        All texts that were recalled, or that the preset takes from the episode.
+    kept
+        The texts among them that are in the prompt.
+    """
+    needs, preset = {*probe.needs}, job.preset
+    if preset.is_outside:
+        delivered = Needs(episode, probe, job.pack).stated([text for text, _ in shown])
+    else:
+        delivered = [needs.intersection(facts) for _, facts in shown]
+    taught = {fact.text for fact in episode.facts}
+    in_prompt = [sorted(numbers) for numbers in delivered[kept]]
+    values: dict[str, Any] = {
+        **probe.facts,
+        "kind": probe.kind,
+        "question": probe.text,
+        "needs": [*probe.needs],
+        "taught": len(episode.facts),
+        "cut": len(shown) - len(in_prompt),
+        "recall": recall_at(delivered, needs, len(shown)) if needs else None,
+        "delivered": in_prompt,
+        "made": any(text not in taught for text, _ in shown[kept]),
+        "chance": _chance(episode, probe, job.pack),
+    }
+    if probe.kind == "route":
+        values["map"] = spatial.observed(episode.facts, job.pack)
+    if preset.stores:
+        values["recalled"] = [{"text": text, "facts": [*facts]} for text, facts in shown]
+    return values
+
+
+def _chance(episode: Episode, probe: Probe, language: Language) -> float | None:
+    """Return how often a taught value of the right kind, drawn at random, is the answer.
+
+    None for the lengths and letters of routes, which no fact states.
+    """
+    if not probe.needs:
+        return 0.0
+    if "optimum" in probe.facts and probe.kind != "stand":
+        return None
+    values = {*answers_of(episode, probe, language)}
+    return 1 / len(values) if values else None
+
+
+def recall_at(delivered: Sequence[Collection[int]], needs: Collection[int], k: int) -> float:
+    """Return the share of the needed facts, 0 to 1, that the first ``k`` texts deliver.
+
+    Parameters
+    ----------
+    delivered
+        For each text, the best first, the numbers of the facts that it delivers.
+    needs
+        The numbers of the needed facts, at least one.
+    """
+    among = {number for numbers in delivered[:k] for number in numbers}
+    return sum(number in among for number in needs) / len(needs)
+
+
+def reciprocal_rank(delivered: Sequence[Collection[int]], needs: Collection[int]) -> float:
+    """Return 1 / the rank of the first text that delivers a needed fact; 0 if none does."""
+    for rank, numbers in enumerate(delivered, 1):
+        if {*needs}.intersection(numbers):
+            return 1 / rank
+    return 0.0
+
+
+# ---------------------------------------------------------------- rows
+
+
+def rows(job: Work) -> Iterator[dict[str, Any]]:
+    """Yield a row for each question: `COLUMNS`, and ``made``.
+
+    ``made`` says whether the prompt holds a recalled text that was not taught in these words, such
+    as a planned route.
+
+    Raises
+    ------
+    DataError
+        If answers are missing or a file is damaged.
+    """
+    given, tokens = answers.read_predictions(job.answers_path), job.reader().tokenizer
+    if [answer.index for answer in given] != list(range(job.asked)):
+        raise DataError(f"{job.answers_path}: there is no answer to some of the questions.")
+    lengths = {each.outputs[0] for each in given if each.others["facts"]["kind"] == "length"}
+    golds = Counter(gold for each in given for gold in {*each.outputs})
+    # The answer that is right most often; of several, the first in the alphabet.
+    constant = min(golds, key=lambda text: (-golds[text], text))
+    telemetry = job.file(TELEMETRY)
+    times = samples.read_object(telemetry)["microseconds"] if telemetry.exists() else None
+    recipe, preset = job.recipe, job.preset
+    same = {
+        name: getattr(recipe, name) for name in ("suite", "language", "profile", "size", "seed")
+    }
+    for index, answer in enumerate(given):
+        about = answer.others["facts"]
+        chance = 1 / len(lengths) if about["kind"] == "length" else about["chance"]
+        episode, _, probe = answer.others["id"].rpartition("/")
+        yield {
+            **same,
+            "preset": preset.short,
+            "model": job.cell.model,
+            "episode": episode,
+            "probe": int(probe),
+            "index": index,
+            "kind": about["kind"],
+            "question": about["question"],
+            "answer": answer.pred,
+            "gold": answer.outputs[0],
+            "golds": json.dumps(answer.outputs, ensure_ascii=False),
+            "too_long": min(map(tokens.count, answer.outputs)) > preset.max_new_tokens,
+            "cut_off": not answer.others.get("finished", True),
+            "answerable": bool(about["needs"]),
+            "needed": len(about["needs"]),
+            "taught": about["taught"],
+            "latency_ms": times[index] / 1e3 if times else None,
+            "prompt_tokens": answer.others.get("prompt_tokens"),
+            "constant": em_norm(constant, answer.outputs, recipe.language) == 1,
+            "chance": chance,
+            **_scored(answer, job),
+            **_delivered(about, job),
+            **way(answer.pred, about, job.pack),
+        }
+
+
+def _scored(answer: Prediction, job: Work) -> dict[str, Any]:
+    """Return what an answer is worth."""
+    pred, golds, code = answer.pred, answer.outputs, job.recipe.language
+    values = SCORING.score(pred, golds, language=code)
+    shape = SCORING.diagnose(pred, golds, code)
+    # A date such as "29. juli" is a bare answer.
+    is_date = reader(job.pack).day(pred.strip()) > 0
+    words = job.pack.section("episodic")["events"]["unknown"]
+    return {
+        "em": int(values[f"em_{job.primary_em}"]),
+        "em_raw": int(values["em_raw"]),
+        "em_norm": int(values["em_norm"]),
+        "f1": f1(pred, golds),
+        "f1_norm": values["f1_words"],
+        "part_match": int(values["part_match"] == 1),
+        **{name: shape[name] for name in ("pred_len", "gold_len", "overlong")},
+        "format_violation": bool(shape["format_violation"]) and not is_date,
+        "refused": refused(pred, words, code),
+    }
+
+
+def f1(pred: str, golds: Sequence[str]) -> float:
+    """Return the F1 of the answer and the best gold, 0 to 1, on words separated by white space."""
+    said = Counter(pred.split())
+    wanted = [Counter(gold.split()) for gold in golds]
+    return max(
+        short_answers.f1((said & gold).total(), said.total(), gold.total()) for gold in wanted
+    )
+
+
+def refused(pred: str, unknown: Sequence[str], language: str) -> bool:
+    """Return whether an answer is empty or says that the answer is unknown."""
+    return not pred.strip() or em_norm(pred, unknown, language) == 1
+
+
+def _delivered(about: Mapping[str, Any], job: Work) -> dict[str, Any]:
+    """Return what the memory delivered; recall counts only what reached the prompt."""
+    delivered, needs, system = about["delivered"], about["needs"], job.preset.system
+    numbers = {number for each in delivered for number in each}
+    ranks = bool(needs) and system not in ("none", "all")
+    stale = None
+    if about["kind"] in UPDATED:
+        stale = bool(numbers) and needs[-1] not in numbers
+    return {
+        "cut": about["cut"],
+        "recalled": len(delivered),
+        "recall": about["recall"],
+        **{f"recall_at_{k}": recall_at(delivered, needs, k) if ranks else None for k in KS},
+        "rr": reciprocal_rank(delivered, needs) if ranks else None,
+        "in_prompt": int({*needs} == numbers) if needs else None,
+        "stale": stale,
+        # A guard stops a prompt that holds more of the episode than was recalled.
+        "leaked": False,
+        "made": about["made"],
+    }
+
+
+def way(pred: str, about: Mapping[str, Any], language: Language) -> dict[str, Any]:
+    """Return what an answer about a route is worth; None for other questions.
+
+    Returns
+    -------
+    dict
+        ``valid``: each step of a route is free; a length is not below the shortest one.
+        ``success``: it leads to the goal, or is the shortest length. ``steps_over``: how many steps
+        it has more than the shortest route; None if it is not valid or does not lead to the goal.
+    """
+    valid = success = over = None
+    optimum = about.get("optimum")
+    if optimum is not None and about["kind"] == "length":
+        steps = _steps(pred, language)
+        valid, success = steps is not None and steps >= optimum, steps == optimum
+        over = steps - optimum if steps is not None and valid else None
+    elif optimum is not None and about["kind"] == "route":
+        route = spatial.written(pred, language)
+        valid = success = False
+        if route is not None:
+            walk = spatial.walk(about["map"], about["start"], about["goal"], route)
+            valid, success = walk.valid, walk.arrives
+            over = None if math.isnan(walk.excess) else int(walk.excess)
+    return {"valid": valid, "success": success, "steps_over": over}
+
+
+def _steps(pred: str, language: Language) -> int | None:
+    """Return the number of steps in an answer, in digits or in words."""
+    words = language.section("spatial")["words"]["numbers"]
+    for word in pred.casefold().split():
+        bare = word.strip(".,;:!?")
+        value = words.index(bare) + 1 if bare in words else number(bare)
+        if value is not None:
+            return int(value) if float(value).is_integer() else None
+    return None
+
+
+# ---------------------------------------------------------------- files
+
+
+def write(job: Work) -> None:
+    """Write ``metrics.csv`` and ``metrics.json`` for the answers of a piece of work.
+
+    Raises
+    ------
+    ParameterError
+        If a file cannot be written.
+    DataError
+        If answers are missing or a file is damaged.
+    GuardError
+        If the reader refused most of the questions that it could answer.
+    """
+    table = list(rows(job))
+    _check_refusals(job.preset.short, table)
+    about = job.file(TELEMETRY)
+    telemetry = samples.read_object(about) if about.exists() else {}
+    telemetry.pop("microseconds", None)
+    with files.replacing(job.file(TABLE)) as file:
+        # Quotes keep a spreadsheet from guessing the type of a text.
+        writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows([_cell(row[name]) for name in COLUMNS] for row in table)
+    # Written last: it says that the work is finished.
+    files.write_object(job.file(METRICS), {
+        "metrics": {job.recipe.suite: summary(table)},
+        "primary_em": job.primary_em,
+        "telemetry": telemetry,
+        "settings": {
+            "work": job.to_dict(),
+            "preset": job.preset.to_dict(),
+            "cell": job.cell.settings(),
+            "rulerlib": rulerlib.__version__,
+        },
+    })  # fmt: skip
+
+
+def is_measured(job: Work) -> bool:
+    """Return whether a piece of work is finished, with the preset as it is now.
+
+    Raises
+    ------
+    RunMismatchError
+        If it was done with other settings of the preset.
+    DataError
+        If ``metrics.json`` is damaged.
+    """
+    path = job.file(METRICS)
+    if not path.exists():
+        return False
+    values = samples.read_object(path)
+    was = values.get("settings", {}).get("preset") or {}
+    remedy = f"remove {path.parent}, or choose another root"
+    questions.compare(path, was, job.preset.to_dict(), remedy=remedy)
+    return bool(values.get("primary_em") == job.primary_em)
+
+
+def summary(table: Sequence[Row]) -> dict[str, Any]:
+    """Return the means over all questions and the numbers of faults."""
+    means = {name: round(sum(row[name] for row in table) / len(table), 6) for name in MEASURES}
+    faults = {name: sum(row[name] for row in table) for name in FAULTS}
+    return {**means, "n": len(table), "diagnostics": faults}
+
+
+def _cell(value: Any) -> Any:
+    """Return a value as it is written in a table: 1 for True, nothing for None."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, float):
+        return round(value, 6)
+    return value
+
+
+# ---------------------------------------------------------------- guards
+
+
+def _check_refusals(name: str, table: Sequence[Row]) -> None:
+    """Check that the reader does not refuse most questions whose facts are in the prompt."""
+    able = [row["refused"] for row in table if row["in_prompt"] == 1]
+    if able and sum(able) / len(able) > MAX_REFUSED:
+        raise GuardError(
+            f"The reader refused {sum(able)} of {len(able)} questions of {name} whose facts were"
+            " in the prompt, more than half: see its answers."
+        )
+
+
+def check_below(name: str, oracle: Iterable[Row], table: Iterable[Row]) -> None:
+    """Check that a memory is not better than the oracle by more than chance allows.
+
+    Questions for which the memory recalled a text of its own, such as a planned route, do not
+    count, because the oracle has no such text. The test is an exact sign test over the episodes in
+    which the two differ.
+
+    Raises
+    ------
+    GuardError
+        If it is better.
+    """
+    differences: dict[str, float] = defaultdict(float)
+    count = 0
+    for best, row in zip(oracle, table, strict=True):
+        if not row["made"]:
+            differences[row["episode"]] += row["em"] - best["em"]
+            count += 1
+    better = sum(difference > 0 for difference in differences.values())
+    differ = sum(difference != 0 for difference in differences.values())
+    chance = sum(math.comb(differ, hits) for hits in range(better, differ + 1)) / 2**differ
+    above = 100 * sum(differences.values()) / max(1, count)
+    if above > 0 and chance <= ALPHA:
+        raise GuardError(
+            f"The oracle is below {name} by {above:.1f} points of exact match (n = {count};"
+            f" {name} is better in {better} of the {differ} episodes in which they differ),"
+            " although it should be the ceiling."
+        )

@@ -95,11 +95,11 @@ def of_system(name: str, episode: Episode, language: str, questions: Sequence[st
         system = created(name, Path(folder), language)
 
         def teach() -> int:
-            system.teach(episode.id, [Text.of(fact) for fact in episode.facts])
-            return int(system.telemetry()["bytes"])
+            system.teach([Text.of(fact) for fact in episode.facts])
+            system.close()
+            return system.path.stat().st_size
 
-        speed = taught_and_asked(teach, lambda text: system.recall(episode.id, text), questions)
-        system.close()
+        speed = taught_and_asked(teach, system.recall, questions)
     return speed
 
 
@@ -134,21 +134,18 @@ def speed_row(name: str, speed: Speed, facts: int) -> list[str]:
 
 
 def found_row(suite: str, language: str, name: str, episodes: int) -> list[str]:
-    """Return a row of the table of what is found; all episodes are taught to one store."""
+    """Return a row of the table of what is found."""
     recipe = Recipe(suite, episodes, language=language)
     recipe = dataclasses.replace(recipe, probes=min(4, recipe.episodes.most_probes))
-    made = [item.episode for item in recipe]
+    found = []
     with tempfile.TemporaryDirectory() as folder:
-        system = created(name, Path(folder), language)
-        for episode in made:
-            system.teach(episode.id, [Text.of(fact) for fact in episode.facts])
-        found = [
-            ([each.numbers for each in system.recall(episode.id, probe.text)], probe.needs)
-            for episode in made
-            for probe in episode.probes
-            if probe.needs
-        ]
-        system.close()
+        for item in recipe:
+            system = created(name, Path(folder), language)
+            system.teach([Text.of(fact) for fact in item.episode.facts])
+            for probe in item.episode.probes:
+                if probe.needs:
+                    texts = system.recall(probe.text)
+                    found.append(([facts for _, facts in texts], probe.needs))
     means = [statistics.mean(recall_at(*each, k) for each in found) for k in KS]
     means.append(statistics.mean(reciprocal_rank(*each) for each in found))
     return [suite, language, name, str(len(found)), *(f"{mean:.3f}" for mean in means)]

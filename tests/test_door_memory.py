@@ -1,4 +1,4 @@
-"""A memory from outside the package, by its door: ``system: package.module:Memory`` in a preset."""
+"""A memory from outside the package: ``system: package.module:Memory`` in a preset."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ import pytest
 pytest.importorskip("yaml")
 pytest.importorskip("pandas")
 
-from helpers_memory import matrix, metrics, rows, taught
+from helpers_memory import finished, matrix, metrics, rows
 
 from conftest import ROOT
 from rulerlib import packages
-from rulerlib.errors import RunMismatchError
-from rulerlib.memory import presets, teaching, work
+from rulerlib.memory import presets, work
 
 EXAMPLE = ROOT / "tests" / "outside" / "memory.py"
 MEMORY = "outside.memory:Memory"
@@ -34,7 +33,7 @@ system_prompt: "Answer with the exact shortest span from the prompt. No explanat
 
 
 def preset(folder: Path, system: str = MEMORY, settings: str = "{k: 5}") -> str:
-    """A file of a preset with a memory from outside."""
+    """Write a preset with a memory from outside, and return its path."""
     path = folder / "mine.yaml"
     path.write_text(PRESET.format(system=system, settings=settings), "utf-8")
     return str(path)
@@ -42,35 +41,38 @@ def preset(folder: Path, system: str = MEMORY, settings: str = "{k: 5}") -> str:
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    """Writes a module with a memory, and returns its name."""
-    monkeypatch.syspath_prepend(str(tmp_path))
+    """Write a module with a memory, and return its name."""
+    code = tmp_path / "code"
+    code.mkdir()
+    monkeypatch.syspath_prepend(str(code))
 
     def write(source: str, name: str = "mine") -> str:
-        (tmp_path / f"{name}.py").write_text(source, "utf-8")
-        sys.modules.pop(name, None)
+        (code / f"{name}.py").write_text(source, "utf-8")
+        for loaded in ("mine", "helper"):
+            sys.modules.pop(loaded, None)
         return f"{name}:Memory"
 
     yield write
-    sys.modules.pop("mine", None)
+    for loaded in ("mine", "helper"):
+        sys.modules.pop(loaded, None)
 
 
 def test_the_example_is_short_and_remembers(student, tmp_path):
     assert len(EXAMPLE.read_text("utf-8").splitlines()) <= 30
     names = [preset(tmp_path), "rag", "oracle"]
     works = matrix(tmp_path / "runs", preset_names=names, suites=["episodic_cross"], sizes=[6])
-    assert not taught(works)
+    assert not finished(works)
     mine = works[0]
-    assert metrics(mine)["em_norm"] >= 0.5 * metrics(works[2])["em_norm"] > 0
+    assert metrics(mine)["em"] >= 0.5 * metrics(works[2])["em"] > 0
     assert all(row["recall_at_5"] for row in rows(mine) if row["answerable"] == "1")
-    told = json.loads(mine.file(work.TEACHING).read_text("utf-8"))
     # A folder for each episode, and a line for each text of its three sessions.
     files = sorted(mine.file(work.STORE).rglob("lines.txt"))
-    assert len(files) == told["stored"] == 6
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) == told["facts"] == 120
+    assert len(files) == json.loads(mine.file(work.TELEMETRY).read_text("utf-8"))["files"] == 6
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) == 120
 
 
 def bench(folder: Path, *words: str, **more: str) -> str:
-    """What the command prints, in a process of its own and in a folder."""
+    """Return what the command prints in a process of its own."""
     paths = {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, *sys.path)))}
     done = subprocess.run(
         [sys.executable, "-m", "rulerlib.memory.bench", *words], cwd=folder, timeout=120,
@@ -80,20 +82,27 @@ def bench(folder: Path, *words: str, **more: str) -> str:
     return done.stdout
 
 
-def test_its_settings_and_its_source_are_part_of_its_name(student, tmp_path, monkeypatch):
+def test_a_memory_is_named_on_the_command_line(tmp_path):
+    shutil.copyfile(EXAMPLE, tmp_path / "my_memory.py")
+    words = ["run", "--system", "my_memory:Memory", "--suites", "semantic", "--sizes", "3",
+             "--seeds", "7", "--language", "en", "--model", "reference", "--engine", "reference",
+             "--set", "k=3"]  # fmt: skip
+    printed = bench(tmp_path, *words, PYTHONSAFEPATH="1")  # as an installed command has it
+    names = [line.split()[0] for line in printed.splitlines()[1:6]]
+    assert names == ["span_short", "random", "rag", "oracle", "my_memory:Memory"]
+    report = tmp_path / "runs" / "memory" / "report.html"
+    assert printed.endswith("report.html\n")
+    links = re.findall("href='([^']+)'", report.read_text("utf-8"))
+    assert len(links) == 2 * 5
+    assert all((report.parent / urllib.parse.unquote(link)).is_file() for link in links)
+
+
+def test_settings_are_part_of_the_name(tmp_path):
     path = preset(tmp_path)
     first = presets.load(path)
     assert first.to_dict()["source"] == packages.source_hash(MEMORY)
     assert first.to_dict()["settings"] == {"k": 5, "shortest": 1}
-    changed = presets.load(path, {"shortest": 4})
-    assert changed.short == f"{first.short}-shortest_4"
-    (job,) = matrix(tmp_path / "runs", preset_names=[path])
-    taught([job], ask=False)
-    monkeypatch.setattr(packages, "source_hash", lambda name: "0123")
-    assert presets.load(path).short != first.short
-    # And where the short hashes are the same by chance, what was taught says it.
-    with pytest.raises(RunMismatchError, match=r"made with source = .*, not '0123'"):
-        teaching.is_taught(job)
+    assert presets.load(path, {"shortest": 4}).short == f"{first.short}-shortest_4"
 
 
 KEEPS = (
@@ -108,37 +117,135 @@ KEEPS = (
 )
 
 
-def test_a_memory_is_named_on_the_command_line(tmp_path):
-    shutil.copyfile(EXAMPLE, tmp_path / "my_memory.py")
-    words = ["run", "--system", "my_memory:Memory", "--suites", "semantic", "--sizes", "3",
-             "--seeds", "7", "--language", "en", "--model", "reference", "--engine", "reference",
-             "--set", "k=3"]  # fmt: skip
-    printed = bench(tmp_path, *words, PYTHONSAFEPATH="1")  # as an installed command has it
-    presets_told = [line.split()[0] for line in printed.splitlines()[1:5]]
-    assert [name.partition("-")[0] for name in presets_told] == [
-        "span_short", "rag", "oracle", "my_memory",
-    ]  # fmt: skip
-    report = tmp_path / "runs" / "memory" / "report.html"
-    assert printed.endswith("report.html\n")
-    links = re.findall("href='([^']+)'", report.read_text("utf-8"))
-    assert len(links) == 2 * 4
-    assert all((report.parent / urllib.parse.unquote(link)).is_file() for link in links)
+# --- Five memories that cheat --------------------------------------------------------------------
 
+
+def score(job):
+    """Return the mean score, the share of prompts with all needed facts, and recall at 5."""
+    table = [row for row in rows(job) if row["needed"] != "0"]
+    return [sum(float(row[name]) for row in table) / len(table)
+            for name in ("em", "in_prompt", "recall_at_5")]  # fmt: skip
+
+
+def test_a_broken_helper_is_another_memory(student, tmp_path, module):
+    """Stale results: the identity covers what the module imports."""
+    source = "import helper\n" + KEEPS + "        return helper.choose(texts)[:k]\n"
+    path = preset(tmp_path, module(source))
+    names = set()
+    for body in ("return texts", "return []"):
+        module(f"def choose(texts): {body}\n", "helper")
+        names.add(presets.load(path).short)
+    assert len(names) == 2
+
+
+def test_everything_in_one_text_does_not_fit(student, tmp_path, module):
+    name = module(f"{KEEPS}        return [' '.join(texts)]\n")
+    (job,) = matrix(tmp_path / "runs", preset_names=[preset(tmp_path, name)], sizes=[4])
+    assert not finished([job])
+    assert score(job) == [0, 0, 0]
+    assert {row["recall"] for row in rows(job)} == {"1.0"}, "recalled, but no room"
+
+
+INVENTS = [
+    # All values in one text, a sentence for each combination, and a text for each combination.
+    "words = [word.strip('.,') for text in texts for word in text.split()[:12]]\n"
+    "        return [', '.join(words)]",
+    "return [' '.join(text.replace(text.split()[-1], other.split()[-1])\n"
+    "                 for text in texts[:9] for other in texts[:9])]",
+    "parts = question.rstrip('?').split()\n"
+    "        return [f\"{' '.join(parts[1:])} {text.rstrip('.')}.\" for text in texts[:k]]",
+]
+
+
+@pytest.mark.parametrize("recall", INVENTS, ids=["list", "sentences", "texts"])
+def test_texts_with_every_value_deliver_nothing(student, tmp_path, module, recall):
+    (job,) = matrix(
+        tmp_path / "runs", preset_names=[preset(tmp_path, module(f"{KEEPS}        {recall}\n"))],
+        sizes=[8], languages=["en"], changes={"recall_tokens": 2000},
+    )  # fmt: skip
+    assert not finished([job])
+    _, in_prompt, recall_at_5 = score(job)
+    assert in_prompt <= 0.25
+    assert recall_at_5 <= 0.25
+
+
+SNOOPS = """
+import gc, inspect, json, os, pathlib, sys
+WORDS = []
+for frame in inspect.stack():
+    WORDS += [repr(value) for value in frame.frame.f_locals.values()]
+def look():
+    names = {type(each).__name__ for each in gc.get_objects()}
+    here = [str(path) for path in pathlib.Path.cwd().rglob("*")]
+    frames = [repr(each.frame.f_locals) for each in inspect.stack()]
+    return json.dumps([sorted(names), here, frames, sys.argv, os.getcwd()])
+class Memory:
+    def __init__(self, folder): self.folder = folder
+    def teach(self, texts):
+        with (self.folder / 'texts').open('a') as file:
+            for text in texts: print(text, file=file)
+        (self.folder / 'teaching').write_text(look())
+    def recall(self, question, k):
+        pathlib.Path(os.environ['SPY'], question.replace(' ', '_')).write_text(
+            json.dumps([look(), str(self.folder)]))
+        return self.folder.joinpath('texts').read_text().splitlines()[:k]
+"""
+
+
+def test_a_memory_process_holds_no_answers(student, tmp_path, module, monkeypatch):
+    """Its frames, its objects, its arguments and its folders hold texts and questions only."""
+    spy = tmp_path / "spy"
+    spy.mkdir()
+    monkeypatch.setenv("SPY", str(spy))
+    name = module(SNOOPS)
+    (job,) = matrix(tmp_path / "runs", preset_names=[preset(tmp_path, name)], sizes=[3],
+                    suites=["spatial"])  # fmt: skip
+    assert not finished([job])
+    teaching = [path.read_text() for path in job.file(work.STORE).rglob("teaching")]
+    asking = [json.loads(path.read_text()) for path in spy.iterdir()]
+    assert (len(teaching), len(asking)) == (3, 3)
+    for text in (*teaching, *(text for text, _ in asking)):
+        kinds, here, frames, arguments, folder = json.loads(text)
+        assert not {"Probe", "Episode", "Recipe", "Fact", "Work", "Sample"} & {*kinds}
+        assert here == []
+        assert arguments == [""]
+        assert not any(str(tmp_path / "runs") in frame for frame in frames)
+        assert Path(folder).name.startswith("rulerlib-")
+    assert all("runs" not in Path(folder).parts for _, folder in asking), "no way to the questions"
+    questions = [probe.text for item in job.recipe for probe in item.episode.probes]
+    assert not any(question in text for question in questions for text in teaching)
+
+
+def test_random_texts_are_the_floor(student, tmp_path, module):
+    name = module(KEEPS + "        import random; return random.sample(texts, k)\n")
+    names = [preset(tmp_path, name), "random", "rag"]
+    works = matrix(tmp_path / "runs", preset_names=names, sizes=[40])
+    assert not finished(works)
+    mine, floor, rag = (score(job)[1] for job in works)
+    assert abs(mine - floor) < 0.25 < rag
+    assert 0.1 < floor < 0.4, "five of twenty facts"
+    assert "random" in presets.NAMES
+
+
+# --- Guards --------------------------------------------------------------------------------------
 
 CHEATS = [
     ("return []", r"retrieval.hits == 0: mine-\w+ recalled nothing for 8 questions"),
     ("return ['I know all that.']", "recalled the same texts for all 8 questions"),
     (
         "self.file.open('a').write(question); return texts[:k]",
-        r"mine-\w+ changed '\S+texts' in its store while it was asked",
+        r"mine-\w+ changed 'texts' in its store while it was asked",
     ),
     (
         "from rulerlib.memory.suites import Recipe\n"
         "        golds = {probe.text: probe.golds[0] for item in Recipe('episodic', 8, 7, 'da')\n"
         "                 for probe in item.episode.probes}\n"
         "        return [f'It is {golds[question]}.']",
-        "recalled an answer that was never taught, and nothing beside it, for 8 of 8 questions",
+        "recalled an answer that was never taught, and nothing else, for 8 of 8 questions",
     ),
+    ("raise KeyError('x')", r"mine:Memory: recall failed \(KeyError: 'x'\)"),
+    ("return 'text'", "mine:Memory: recall did not return a list of at most 5 texts"),
+    ("import os; os._exit(3)", r"mine:Memory: its process ended \(exit code 3\)"),
 ]  # fmt: skip
 
 
@@ -148,28 +255,27 @@ def test_a_memory_that_is_dead_or_cheats_is_stopped_before_a_model_is_asked(
 ):
     name = module(f"{KEEPS}        {recall}\n")
     (job,) = matrix(tmp_path / "runs", preset_names=[preset(tmp_path, name)], sizes=[8])
-    (sentence,) = taught([job])
+    (sentence,) = finished([job])
     assert re.search(said, sentence)
     assert not student.asked
     assert not job.file(work.METRICS).exists()
 
 
-TEACH, RECALL = "def teach(self, texts): pass", "def recall(self, question, k): return []"
-
-
 FAILS = [
-    ("def teach(self, texts): raise KeyError('x')", RECALL, "teach failed (KeyError: 'x')"),
-    (TEACH, RECALL, "The store of mine-"),
-]  # fmt: skip
+    ("raise KeyError('x')", "teach failed (KeyError: 'x')"),
+    ("pass", "The store of mine-"),
+]
 
 
-@pytest.mark.parametrize(("teach", "recall", "said"), FAILS, ids=[said for *_, said in FAILS])
-def test_what_goes_wrong_in_it_stops_it_with_a_sentence(
-    student, tmp_path, module, teach, recall, said
-):
-    init = "def __init__(self, folder): self.folder = folder"
-    name = module(f"class Memory:\n    {init}\n    {teach}\n    {recall}\n")
+@pytest.mark.parametrize(("teach", "said"), FAILS, ids=[said for _, said in FAILS])
+def test_an_error_in_teaching_stops_only_this_memory(student, tmp_path, module, teach, said):
+    name = module(
+        "class Memory:\n"
+        "    def __init__(self, folder): self.folder = folder\n"
+        f"    def teach(self, texts): {teach}\n"
+        "    def recall(self, question, k): return []\n"
+    )
     works = matrix(tmp_path / "runs", preset_names=[preset(tmp_path, name), "core"])
-    (sentence,) = taught(works)
+    (sentence,) = finished(works)
     assert said in sentence
     assert works[1].file(work.METRICS).exists(), "the others go on"

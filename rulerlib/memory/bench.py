@@ -41,7 +41,6 @@ from rulerlib.memory.prompting import asked, beside, fitted, leak
 from rulerlib.memory.suites import PROFILES, SUITES
 from rulerlib.memory.system import Recalled, Text
 from rulerlib.memory.work import (
-    FILES,
     METRICS,
     PRIMARY_EM,
     SEEDS,
@@ -121,7 +120,6 @@ def run_one(job: Work, model: Model, progress: Progress | None = None) -> None:
         If a guard stops it, a file is damaged, or the model fails.
     """
     with files.lock(job.file(METRICS)):
-        files.remove_unfinished(*(job.file(name) for name in FILES))
         path = questions.write(Questions(job, model), job.questions_path.parent)
         predict.predict(
             path, model, job.answers_path, job.preset.format(job.pack), job.preset.decoding(),
@@ -596,10 +594,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for sentence in stopped:
         print(sentence, file=sys.stderr)
     # It needs pandas.
-    from rulerlib.memory import report
+    from rulerlib.memory import page
 
     path = Path(given.root).expanduser() / "report.html"
-    print(f"The page: {report.write_page(path, [job.folder for job in works], stopped)}")
+    print(f"The page: {page.write(path, [job.folder for job in works], stopped)}")
     return 1 if stopped else 0
 
 

@@ -78,7 +78,11 @@ class Needs:
         consistent = {
             fact.number: fact
             for fact in self.facts
-            if not any(self._contradicts(fact, sentence) for sentence in made)
+            if not any(
+                self._contradicts(fact, sentence)
+                for sentence in made
+                if not self._concludes(sentence)
+            )
         }
         concluded = not any(self._answers_otherwise(sentence) for sentence in made)
         for numbers, sentences in zip(whole, reworded, strict=True):
@@ -88,7 +92,7 @@ class Needs:
                     for fact in consistent.values()
                     if self._holds(sentence, self._needed(fact).values() or [fact.text])
                 )
-                if concluded and self._names() and self._concludes(sentence):
+                if concluded and self._concludes(sentence):
                     numbers.update(fact.number for fact in self.facts)
         return [numbers & consistent.keys() for numbers in whole]
 
@@ -119,7 +123,8 @@ class Needs:
         return [
             line
             for line in lines
-            if line not in self.taught and (self._meaning(line) or line) not in taught
+            if not any(line in text for text in self.taught)
+            and (self._meaning(line) or line) not in taught
         ]
 
     def _needed(self, fact: Fact) -> dict[str, str]:
@@ -132,7 +137,8 @@ class Needs:
         linked = {
             name: value for name, value in values.items() if any(value in text for text in others)
         }
-        return linked if len(linked) > 1 else values
+        # A step without its direction says too little.
+        return linked if len(linked) > 1 and "direction" not in values else values
 
     def _names(self) -> list[str]:
         """Return the names in the question."""
@@ -144,7 +150,7 @@ class Needs:
 
     def _concludes(self, sentence: str) -> bool:
         """Return whether a sentence has the names in the question, its answer, and no other one."""
-        if not self._holds(sentence, self._names()):
+        if not self._names() or not self._holds(sentence, self._names()):
             return False
         golds = self._probe.golds
         return self._holds_any(sentence, golds) and not self._others(sentence, self._answers)
@@ -160,7 +166,8 @@ class Needs:
         if self._probe.kind == "route":
             letters = "".join(spatial.letters(self._language).values())
             values = re.findall(rf"\b[{letters}]+\b", sentence)
-        values = [value for value in values if value.casefold() not in golds]
+        # A place in the question is not its answer.
+        values = [v for v in values if v.casefold() not in golds and v not in self._probe.text]
         return [value for value in values if self._holds(sentence, [value])]
 
     def _contradicts(self, fact: Fact, sentence: str) -> bool:

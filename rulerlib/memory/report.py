@@ -1,4 +1,4 @@
-"""The parameters of `notebooks/memory.ipynb`, and the page that `rulerlib memory` writes.
+"""The parameters of `notebooks/memory.ipynb`, and what the notebook shows.
 
 >>> report = MemoryReport(suites="episodic", presets="rag,oracle", sizes=2, seeds="7,8")
 >>> [f"{job.preset.name} {job.recipe.seed}" for job in report.works]
@@ -8,19 +8,14 @@
 from __future__ import annotations
 
 import itertools
-import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Self
-from urllib.parse import quote
 
 import pandas as pd
 
-from rulerlib import files, labels, show
-from rulerlib.comparison import STYLE
+from rulerlib import labels, show
 from rulerlib.errors import ParameterError, dictionary, one_of
 from rulerlib.escaping import Html, markup
 from rulerlib.fields import home, notebook_parameters, values_of
@@ -30,12 +25,6 @@ from rulerlib.memory.suites import SUITES
 from rulerlib.memory.work import Values, Work, expand
 from rulerlib.samples import Prediction
 from rulerlib.store import answers
-
-TABLES = {
-    "Scores": tables.table, "Floors": tables.floors, "What was delivered": tables.store_table,
-    "What was kept": tables.writes, "Compared with no memory": tables.compared,
-}  # fmt: skip
-"""The tables of a page, by their headings."""
 
 # The parameters that all pieces of work share.
 _OF_ALL = ("model", "engine", "engine_options", "length", "profile", "probes", "primary_em")
@@ -269,61 +258,3 @@ def show_answers(given: Iterable[tuple[str, Prediction]]) -> Html:
         wanted, language = ", ".join(record.outputs), record.others.get("language", "")
         boxes.append(show.answer_box(name, record.pred, wanted, language, record.input))
     return show.stacked(boxes)
-
-
-# ---------------------------------------------------------------- the page of a command
-
-
-def write_page(path: Path, folders: Sequence[Path], stopped: Sequence[str] = ()) -> Path:
-    """Write a page with the tables of some runs, and what stopped others; return its path.
-
-    A Markdown version is written to the same path with the ending ``.md``.
-
-    Raises
-    ------
-    ParameterError
-        If a file cannot be written.
-    """
-    rows = results.of_runs(folders)
-    sentences = [*stopped, tables.reader_ceiling(rows), tables.no_better(rows)]
-    marked = ["# Memories", *map(_escaped, sentences)]
-    lines = [f"<p>{sentence}</p>" for sentence in marked[1:]]
-    for heading, tabulate in TABLES.items():
-        made = tabulate(rows)
-        if len(made):
-            shown = made.map(_cell)
-            lines.append(f"<h2>{heading}</h2>{shown.to_html(index=False, border=0, escape=False)}")
-            cells = [list(shown), ["---"] * len(shown.columns), *shown.to_numpy().astype(str)]
-            text = "\n".join(f"| {' | '.join(line)} |" for line in cells)
-            marked.append(f"## {heading}\n\n{text}")
-    names = [folder / name for folder in folders for name in (work.TABLE, work.METRICS)]
-    lines.append("<h2>Each question</h2>")
-    marked.append("## Each question")
-    for name in names:
-        if name.exists():
-            place = os.path.relpath(name, path.parent)
-            # The name of a folder may have a "#", which would end the path of a link.
-            lines.append(f"<a href='{quote(place)}'>{_escaped(place)}</a><br>")
-            marked.append(f"- [{_escaped(place)}]({quote(place)})")
-    head = f"<!doctype html><html lang='en'><meta charset='utf-8'><style>{STYLE}</style>"
-    with files.replacing(path) as file:
-        file.write("\n".join([f"{head}<title>Memories</title><h1>Memories</h1>", *lines]))
-    with files.replacing(path.with_suffix(".md")) as file:
-        file.write("\n\n".join(marked) + "\n")
-    return path
-
-
-def _cell(value: Any) -> str:
-    """Return a value of a table as text: floats with three decimals, nothing for NaN."""
-    if pd.isna(value):
-        return ""
-    return _escaped(f"{value:.3f}" if isinstance(value, float) else str(value))
-
-
-def _escaped(text: str) -> str:
-    """Return a text for HTML and for a cell of Markdown, with special characters as entities.
-
-    >>> _escaped("a | __b__ < span_short")
-    'a &#124; &#95;&#95;b&#95;&#95; &#60; span_short'
-    """
-    return re.sub(r"[&<>|*`]|__", lambda hit: "".join(f"&#{ord(mark)};" for mark in hit[0]), text)

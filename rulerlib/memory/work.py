@@ -42,7 +42,7 @@ PRIMARY_EM = ("norm", "raw")
 STORE = "store"
 """The folder with a folder for each episode that was taught."""
 
-FILES = TELEMETRY, METRICS, TABLE = "telemetry.json", "metrics.json", "metrics.csv"
+TELEMETRY, METRICS, TABLE = "telemetry.json", "metrics.json", "metrics.csv"
 """The files in the folder of a piece of work."""
 
 

@@ -1,7 +1,7 @@
-"""One command for all of rulerlib, ``rulerlib COMMAND ...``, and what its parts have in common.
+"""The command ``rulerlib COMMAND ...``, and what its parts share.
 
-Each part is a thin skin over a module of the library, and says with ``--help`` what it takes. A
-mistake of the user is one line on standard error.
+Each command is a module with a function ``main``. An error of the user is one line on standard
+error.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import NamedTuple
 
 import rulerlib
 from rulerlib import packages
-from rulerlib.errors import MissingExtraError, RulerError, one_of, require
+from rulerlib.errors import MissingExtraError, ParameterError, RulerError, one_of
 
 WRONG = 2
-"""The exit code of a command that ends with an error of rulerlib."""
+"""The exit code after an error of rulerlib."""
 
 STOPPED = 128 + 2
-"""The exit code of a command that was stopped by Ctrl-C (SIGINT is 2)."""
+"""The exit code after Ctrl-C (SIGINT is 2)."""
 
 
 class Command(NamedTuple):
-    """A command: what it does, and the module whose ``main`` does it."""
+    """A command: its description, and the module with its ``main``."""
 
     does: str
     module: str
@@ -48,11 +48,11 @@ COMMANDS = {
 
 
 Main = Callable[..., int]
-"""Does what a command line asks for, by default this process's, and returns the exit code."""
+"""Runs a command line, by default that of this process, and returns the exit code."""
 
 
 def command(main: Main) -> Main:
-    """Decorate a ``main``, so that an error of rulerlib is one line and Ctrl-C has no traceback."""
+    """Decorate a ``main``: print errors of rulerlib as one line, and Ctrl-C without a traceback."""
 
     @functools.wraps(main)
     def ended(arguments: Sequence[str] | None = None) -> int:
@@ -62,21 +62,21 @@ def command(main: Main) -> Main:
             print(error, file=sys.stderr)
             return WRONG
         except KeyboardInterrupt:
-            print("\nStopped; what was answered is kept.", file=sys.stderr)
+            print("\nStopped; completed answers are stored.", file=sys.stderr)
             return STOPPED
 
     return ended
 
 
 def parser(module: str, usage: str, about: str, example: str) -> argparse.ArgumentParser:
-    """Return a parser for the command of a module, whose help ends with an example.
+    """Return an argument parser for the command of a module.
 
     Parameters
     ----------
     usage, example
-        What stands behind the command's name: in general, and as somebody would type it.
+        The arguments after the command's name, in general and in an example.
     about
-        What the command does, as a sentence.
+        The description of the command.
     """
     modules = {row.module.removesuffix(".__main__"): name for name, row in COMMANDS.items()}
     prog = f"rulerlib {modules[module]}"
@@ -91,10 +91,10 @@ def parser(module: str, usage: str, about: str, example: str) -> argparse.Argume
 
 @command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what a command line asks for, and return the exit code."""
+    """Run a command line and return the exit code."""
     given = [*(sys.argv[1:] if arguments is None else arguments)]
     if not given or given[0] in ("-h", "--help"):
-        print("usage: rulerlib COMMAND ...; each says with --help what it takes.\n")
+        print("usage: rulerlib COMMAND ...; rulerlib COMMAND --help lists its arguments.\n")
         print("\n".join(f"  {name:10} {row.does}" for name, row in COMMANDS.items()))
         print("\nexample:\n  rulerlib run niah --length 2048")
         return 0 if given else 2
@@ -112,9 +112,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def notebooks() -> Path:
-    """Return the folder of the notebooks: within the package in a wheel, else beside it."""
+    """Return the folder of the notebooks: inside the package of a wheel, else beside it."""
     here = Path(__file__).parent
-    return next(filter(Path.is_dir, (here / "notebooks", here.parent / "notebooks")), here)
+    inside = here / "notebooks"
+    return inside if inside.is_dir() else here.parent / "notebooks"
 
 
 def execute(arguments: Sequence[str]) -> int:
@@ -140,10 +141,11 @@ def execute(arguments: Sequence[str]) -> int:
     options.add_argument("out", nargs="?", help="the executed notebook (runs/NOTEBOOK.ipynb)")
     if "-h" in arguments or "--help" in arguments:
         arguments = ["--help"]
-    # argparse would take the value of an option that it does not know for OUT.
+    # argparse would read the value of an unknown option as OUT.
     count = 2 if len(arguments) > 1 and not arguments[1].startswith("-") else 1
     given, further = options.parse_args(arguments[:count]), arguments[count:]
-    require(there, "notebook", given.notebook, "where notebooks are installed")
+    if not there:
+        raise ParameterError("notebook", given.notebook, "run where notebooks are installed")
     notebook = there[one_of("notebook", Path(given.notebook).stem, there)]
     papermill = packages.load("papermill.cli", "notebook", "Executing a notebook").papermill
     theirs = {option for item in papermill.params for option in item.opts + item.secondary_opts}
@@ -154,7 +156,7 @@ def execute(arguments: Sequence[str]) -> int:
 
 
 def parameters(notebook: Path) -> list[str]:
-    """Return the names of a notebook's parameters, from the cell that is tagged as such."""
+    """Return the names in the cell of a notebook that is tagged ``parameters``."""
     for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
         if "parameters" in cell["metadata"].get("tags", []):
             return re.findall(r"^(\w+) *=", "".join(cell["source"]), re.MULTILINE)
@@ -164,7 +166,7 @@ def parameters(notebook: Path) -> list[str]:
 def _with_parameters(
     arguments: Sequence[str], names: Sequence[str], theirs: Collection[str]
 ) -> list[str]:
-    """Return papermill's arguments, with ``--NAME VALUE`` as ``-p NAME VALUE`` for parameters.
+    """Return papermill's arguments: ``--NAME VALUE`` of a parameter becomes ``-p NAME VALUE``.
 
     The parameters ``engine`` and ``language`` take precedence over papermill's options.
     """

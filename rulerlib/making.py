@@ -16,13 +16,13 @@ from rulerlib import commands, files, tasks, tokens
 from rulerlib import languages as packs
 from rulerlib.dataset import Dataset
 from rulerlib.errors import dictionary, one_of
-from rulerlib.fields import settings, values_of
+from rulerlib.parsing import settings, values_of
 from rulerlib.prompts import PromptFormat
 from rulerlib.store import questions
 
 _OPTIONS = [item.name for item in fields(Dataset)][4:]
 
-# What stands around a question, and the name of the room for an answer in notebooks.
+# Parameters of the prompt format, and the name of ``room`` in notebooks.
 _FORMAT = [item.name for item in fields(PromptFormat)]
 _ROOM = "tokens_to_generate"
 
@@ -34,26 +34,26 @@ def datasets(
     tokenizer: str | tokens.Tokenizer,
     **options: Any,
 ) -> list[Dataset]:
-    """Return a dataset for each language, length and task, checked before any question is made.
+    """Return a dataset for each language, length and task; no questions are made yet.
 
     Parameters
     ----------
     names
         The tasks, see `rulerlib.tasks.names`.
     languages
-        Codes of languages; one, a list, or several with commas between them.
+        Codes of languages: a list, or a string with commas between them.
     lengths
-        Tokens that prompt and answer may have together, likewise.
+        The most tokens of prompt and answer together: a number, a list, or a string.
     tokenizer
-        That of the model which is to be asked, see `rulerlib.dataset.Dataset`.
+        The tokenizer of the model, see `rulerlib.dataset.Dataset`.
     options
-        What else `rulerlib.dataset.Dataset` takes: ``num_samples``, ``seed``, ``format``,
+        Other parameters of `rulerlib.dataset.Dataset`: ``num_samples``, ``seed``, ``format``,
         ``knobs``, ``texts``, ``queries_per_context``, ``room``.
 
     Raises
     ------
     ParameterError
-        If names, languages or lengths are missing or stand there twice, or as
+        If names, languages or lengths are missing or duplicates, or as
         `rulerlib.dataset.Dataset`.
     DataError, MissingExtraError
         As `rulerlib.dataset.Dataset`.
@@ -70,13 +70,13 @@ def datasets(
 
 
 def place(dataset: Dataset) -> str:
-    """Return the folder of a dataset's questions below that of all: ``da/4096/data/vt``."""
+    """Return the folder of a dataset's questions, relative to that of all: ``da/4096/data/vt``."""
     code: str = dataset.metadata["language"]
     return f"{code}/{dataset.length}/data/{dataset.task}"
 
 
 def write(stated: Mapping[str, Any], folder: str | Path) -> list[Path]:
-    """Write questions, or reuse those that stand there, and return their files.
+    """Write questions, or reuse existing ones, and return their files.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def write(stated: Mapping[str, Any], folder: str | Path) -> list[Path]:
 
 
 def from_settings(stated: Mapping[str, Any]) -> list[Dataset]:
-    """Return `datasets` of parameters that are plain data; ``format`` is a dictionary.
+    """Return the `datasets` of parameters as plain data; ``format`` is a dictionary.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def from_settings(stated: Mapping[str, Any]) -> list[Dataset]:
 
 
 def add_options(reader: argparse.ArgumentParser) -> None:
-    """Let a parser take what `stated` reads."""
+    """Add the options that `stated` reads."""
     reader.add_argument("tasks", help="names with commas; ruler: all thirteen")
     reader.add_argument("folder", help="where to write")
     reader.add_argument("--length", default="4096", help="tokens, with commas; default 4096")
@@ -117,7 +117,7 @@ def add_options(reader: argparse.ArgumentParser) -> None:
     reader.add_argument("--seed", type=int, default=42, help="default 42")
     reader.add_argument(
         "-p", metavar="NAME=VALUE", action="append", default=[],
-        help="queries_per_context, texts, a knob, or what stands around a question: chat, ...",
+        help="queries_per_context, texts, a knob, or a parameter of the format: chat, ...",
     )  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def stated(given: argparse.Namespace) -> dict[str, Any]:
 
 @commands.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write questions, print their files, and return the exit code."""
+    """Write questions, print their paths, and return the exit code."""
     reader = commands.parser(
         "rulerlib.making",
         "TASKS FOLDER [options]",

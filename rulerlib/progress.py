@@ -1,8 +1,7 @@
 """A progress bar: tqdm in a terminal, one line of text in a notebook.
 
-A published notebook shows tqdm's own widget at 0%, and its text bar as hundreds of lines. Here a
-notebook has one line, which is updated in place and stays readable. The terminal in which papermill
-was started shows the same bar.
+An executed notebook shows tqdm's widget at 0% and its text bar as hundreds of lines, so here it
+has one line that is updated in place. The terminal that papermill runs in shows the same bar.
 """
 
 from __future__ import annotations
@@ -19,35 +18,29 @@ _FORMAT = _AT_THE_END + "<{remaining}"
 
 
 class Progress(tqdm):  # type: ignore[misc]
-    """A tqdm bar with time elapsed and time left.
+    """A tqdm bar with the elapsed and the remaining time.
 
     Parameters
     ----------
     total
-        The weight of all the work, in any unit.
+        The sum of all work, in any unit.
     label
         What is being done.
     quiet
         Whether to show no bar.
     """
 
-    # No thread: `update` decides by the clock when to draw.
+    # tqdm's monitor thread is not needed.
     monitor_interval = 0
 
     def __init__(self, total: float, label: str, quiet: bool = False) -> None:
         self._line = None if quiet else _notebook_line()
         self._terminal = None if quiet else _terminal()
         super().__init__(
-            total=total,
-            desc=label,
-            disable=self._line is None and self._terminal is None,
-            file=self._terminal or io.StringIO(),
-            ascii=False,
-            bar_format=_FORMAT,
-            mininterval=0.5,
-            miniters=0,
-            smoothing=0,
-        )
+            total=total, desc=label, disable=self._line is None and self._terminal is None,
+            file=self._terminal or io.StringIO(), ascii=False, bar_format=_FORMAT,
+            mininterval=0.5, miniters=0, smoothing=0,
+        )  # fmt: skip
 
     def skip(self, weight: float) -> None:
         """Count work that was done before and took no time."""
@@ -57,7 +50,7 @@ class Progress(tqdm):  # type: ignore[misc]
             self.refresh()
 
     def close(self) -> None:
-        """Draw the bar a last time, without the time left."""
+        """Draw the bar a last time, without the remaining time."""
         self.bar_format = _AT_THE_END
         super().close()
 
@@ -72,7 +65,7 @@ class Progress(tqdm):  # type: ignore[misc]
 
 
 def _notebook_line() -> Any:
-    """Return a line of the notebook that can be updated; None outside of a notebook."""
+    """Return a line of the notebook that can be updated, or None outside of a notebook."""
     if "ipykernel" not in sys.modules:
         return None
     from IPython import get_ipython

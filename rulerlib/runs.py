@@ -1,8 +1,7 @@
-"""A run: one model asked many tasks at many lengths, in one folder.
+"""A run: a model's answers to some tasks at some lengths, in one folder.
 
-A `Run` makes `rulerlib.store.cell.Cell` values: one for each task and length, and one for each
-row of its study. Each cell knows where its questions and its answers stand. The notebooks are a
-skin over this class.
+A run has a `rulerlib.store.cell.Cell` for each task and length, and for each row of its study.
+Notebooks call the methods of `Run`.
 
 >>> run = Run(tasks="niah_single_2,vt", length=2048)
 >>> [cell.answers("runs").as_posix() for cell in run.cells]
@@ -12,7 +11,7 @@ skin over this class.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -20,9 +19,9 @@ from typing import Any, Self
 from rulerlib import checkpoints, files, models, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError, require
-from rulerlib.fields import notebook_parameters
+from rulerlib.errors import ParameterError
 from rulerlib.parameters import Parameters, named
+from rulerlib.parsing import notebook_parameters
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction, Sample
@@ -30,36 +29,35 @@ from rulerlib.store import answers, questions
 from rulerlib.store.cell import Cell
 from rulerlib.texts import digest
 
-# Notebooks have the fields of these two values as parameters of their own.
+# In a notebook, the fields of a format and of a decoding are parameters of their own.
 _FORMAT = [item.name for item in fields(PromptFormat)]
 _DECODING = {
     "temperature": "temperature", "top_p": "top_p", "decoding_seed": "seed",
     "samples_per_question": "samples", "tokens_to_generate": "tokens_to_generate",
 }  # fmt: skip
 
-# What a notebook cannot set, or not by this name; and what only the notebook of a family can.
+# Parameters that a notebook cannot set by these names, and those of the notebook of a family only.
 _NOT_SET = {"knobs", "family", "format", "decoding", "loaded", "study_name", "notes"}
 _STUDY = {"study", "study_length", "study_samples"}
 
 
-@dataclass(frozen=True)
 class Run(Parameters):
-    """A run with its `Parameters`: its cells, their datasets and files, and the model's answers."""
+    """A run with its `Parameters`: its cells, their questions and files, and the answers."""
 
     @classmethod
     def from_notebook(cls, namespace: Mapping[str, Any], family: str | None = None) -> Self:
-        """Return a run with the parameters that stand in a notebook.
+        """Return a run with the parameters of a notebook.
 
-        papermill accepts any ``-p name value`` and only warns of a name that the notebook does not
-        know; here such a name is an error.
+        papermill accepts any ``-p name value`` and only warns of unknown names; here they are
+        errors.
 
         Parameters
         ----------
         namespace
-            ``globals()``, before anything but parameters was set.
+            ``globals()``, when only parameters are set.
         family
-            The family whose tasks the notebook may run, and whose knobs are parameters too. None:
-            any tasks, with the knobs that all of RULER's have, and no study.
+            The family of the notebook, whose knobs are parameters too. If None, any tasks may run,
+            with the knobs that all of RULER's have, and without a study.
 
         Raises
         ------
@@ -68,16 +66,20 @@ class Run(Parameters):
         DataError, MissingExtraError
             As `Parameters` and `loaded_engine`.
         """
-        settable = {item.name for item in fields(cls)} - _NOT_SET - (set() if family else _STUDY)
         knobs = [*tasks.TASKS[tasks.names("all", family)[0]].settings()] if family else []
-        values = notebook_parameters(namespace, [*sorted(settable), *_FORMAT, *_DECODING, *knobs])
-        set_ = {name: value for name, value in values.items() if value is not None}
-        require("tasks" in values, "tasks", None, "a name, several with commas between, or 'all'")
+        own = cls.notebook_names() | (_STUDY if family else set())
+        values = notebook_parameters(namespace, [*sorted(own), *knobs])
+        if "tasks" not in values:
+            raise ParameterError("tasks", None, "a name, several with commas between, or 'all'")
+        given = {name: value for name, value in values.items() if value is not None}
+        split = {*_FORMAT, *_DECODING}
+        format_ = {name: given[name] for name in _FORMAT if name in given}
+        decoding = {field: given[name] for name, field in _DECODING.items() if name in given}
         parameters = {
-            **{name: value for name, value in values.items() if name in settable},
-            "format": PromptFormat(**{name: set_[name] for name in _FORMAT if name in set_}),
-            "decoding": Decoding(**{kept: set_[n] for n, kept in _DECODING.items() if n in set_}),
-            "knobs": {name: set_[name] for name in knobs if name in set_},
+            **{name: value for name, value in values.items() if name in own and name not in split},
+            "format": PromptFormat(**format_),
+            "decoding": Decoding(**decoding),
+            "knobs": {name: given[name] for name in knobs if name in given},
             "family": family,
         }
         if "source" in parameters["knobs"] and values.get("data") is None:
@@ -88,11 +90,16 @@ class Run(Parameters):
         return run
 
     @classmethod
-    def _answerable(cls, parameters: Mapping[str, Any]) -> Self:
-        """Return a run without the tasks and rows of a study that its source cannot answer.
+    def notebook_names(cls) -> set[str]:
+        """Return the names of the parameters that a notebook of any task may set."""
+        names = {item.name for item in fields(cls)} - _NOT_SET - _STUDY
+        return names.union(_FORMAT, _DECODING)
 
-        The defaults of a notebook are made for the built-in documents. What a file cannot answer
-        is left out, and the ``notes`` say so.
+    @classmethod
+    def _answerable(cls, parameters: Mapping[str, Any]) -> Self:
+        """Return a run without the tasks and rows of its study that its source cannot answer.
+
+        A notebook's defaults fit the built-in documents. `notes` names what is left out.
 
         Raises
         ------
@@ -103,51 +110,43 @@ class Run(Parameters):
         built_in = {name: knobs[name] for name in knobs if name not in ("source", "train")}
         plain = cls(**{**parameters, "knobs": built_in})
         plain = replace(plain, loaded=plain.loaded_engine)
-        names, notes, errors = list[str](), list[str](), list[ParameterError]()
+        names, notes, errors = [], [], []
         for name in plain.tasks:
             try:
-                _ = plain.dataset(plain.cell(name, plain.length, knobs))[0]
+                plain.dataset(plain.cell(name, plain.length, knobs))[0]
+                names.append(name)
             except ParameterError as error:
                 errors.append(error)
                 notes.append(f"Left out: {name} ({str(error).rstrip('.')}).")
-            else:
-                names.append(name)
         if not names:
             raise errors[0]
         run = replace(plain, tasks=names, knobs=knobs, study=None)
-        study = list[Mapping[str, Any]]()
+        study: list[dict[str, Any]] = []
         for setting in plain.settings_of_study:
             try:
                 row = replace(run, study=[setting])
-                ((task, row_knobs),) = row.rows
+                task, row_knobs = row.rows[0]
                 cell = row.cell(task, plain.study_lengths[-1], row_knobs)
-                _ = row.dataset(replace(cell, queries_per_context=1))[0]
+                row.dataset(replace(cell, queries_per_context=1))[0]
+                study.append(setting)
             except ParameterError as error:
                 name = named(setting)["setting"]
                 notes.append(f"Left out of the study: {name} ({str(error).rstrip('.')}).")
-            else:
-                study.append(setting)
         return replace(run, study=study, notes=notes)
 
-    @classmethod
-    def notebook_names(cls) -> set[str]:
-        """Return the names of the parameters that a notebook of any task may set."""
-        names = {item.name for item in fields(cls)} - _NOT_SET - _STUDY
-        return names.union(_FORMAT, _DECODING)
-
     def check(self) -> None:
-        """Check all that can be checked before anything expensive starts.
+        """Check everything that can be checked before a model is loaded.
 
         Raises
         ------
         ParameterError
-            If a length does not work for the model or a task, or if the output folder cannot be
-            written or has no room for the questions and answers.
+            If a length does not work for the model or a task, or the output folder cannot be
+            written.
         """
         _ = self.cells, self.study_cells
         files.check_writable(self.root)
 
-    # --- What is asked -------------------------------------------------------------------------
+    # --- Cells and their questions ---------------------------------------------------------------
 
     @cached_property
     def loaded_engine(self) -> models.Model:
@@ -159,7 +158,8 @@ class Run(Parameters):
             As `rulerlib.models.load`.
         """
         if self.loaded is not None:
-            return self.loaded
+            engine: models.Model = self.loaded
+            return engine
         return models.load(self.model, self.engine, **self.engine_options)
 
     @cached_property
@@ -169,17 +169,17 @@ class Run(Parameters):
         Raises
         ------
         ParameterError
-            If ``length`` itself is too short for a task or too long for the model.
+            If ``length`` is too short for a task or too long for the model.
         """
         self._check_limit("length", self.length)
         if self.given:
-            return tuple(self._given_cell(*at) for at in self.given)
-        cells = (self.cell(task, size, self.knobs) for size in self.lengths for task in self.tasks)
+            return tuple(self._given_cell(task, length) for task, length in self.given)
+        cells = [self.cell(task, size, self.knobs) for size in self.lengths for task in self.tasks]
         return tuple(cell for cell in cells if self._fits(cell, self.length))
 
     @cached_property
     def study_cells(self) -> tuple[Cell, ...]:
-        """The cells of the study, in folders of their own: each of its rows at each length.
+        """The cells of the study: each row at each length, short lengths first.
 
         Raises
         ------
@@ -189,86 +189,98 @@ class Run(Parameters):
         return tuple(cell for cell, _ in self._studied)
 
     @cached_property
-    def _studied(self) -> tuple[tuple[Cell, Mapping[str, Any]], ...]:
-        """Each cell of the study with its row; short lengths first."""
+    def _studied(self) -> list[tuple[Cell, dict[str, Any]]]:
+        """Each cell of the study with its row."""
         if not self.rows:
-            return ()
+            return []
         longest = self.study_lengths[-1]
         self._check_limit("study_length", longest)
-        name = self.study_name or self.family or "study"
-        cells = [
-            # Few samples of short prompts, with knobs that may not allow for shared contexts.
-            (replace(self.cell(task, size, knobs), study=name, queries_per_context=1), setting)
-            for size in self.study_lengths
-            for (task, knobs), setting in zip(self.rows, self.settings_of_study, strict=True)
-        ]
-        try:
-            return tuple(pair for pair in cells if self._fits(pair[0], longest))
-        except ParameterError as error:
-            if error.parameter != "length":
-                raise
-            raise ParameterError("study_length", error.value, error.allowed) from error
+        studied = []
+        for size in self.study_lengths:
+            for (task, knobs), setting in zip(self.rows, self.settings_of_study, strict=True):
+                cell = replace(
+                    self.cell(task, size, knobs),
+                    study=self.study_name or self.family or "study",
+                    queries_per_context=1,
+                )
+                try:
+                    if self._fits(cell, longest):
+                        studied.append((cell, setting))
+                except ParameterError as error:
+                    if error.parameter != "length":
+                        raise
+                    raise ParameterError("study_length", error.value, error.allowed) from error
+        return studied
 
     def cell(self, task: str, length: int, knobs: Mapping[str, Any]) -> Cell:
-        """Return the cell of a task at a length, whether its prompts fit there or not."""
+        """Return the cell of a task at a length; its prompts need not fit into the length."""
         row = tasks.resolve(task, **knobs)
         usual = {**tasks.resolve(task).settings(), **row.family.defaults(knobs)}
         texts = self.own_texts if row.reads_texts else None
         return replace(
-            self._usual_cell,
+            self._any_cell,
             task=task,
             length=length,
             knobs={name: value for name, value in knobs.items() if value != usual[name]},
             seed=self.seed,
             queries_per_context=self.queries_per_context,
-            # Where everything fits, nothing can be cut, and the answers are the same.
-            allow_truncation=self.allow_truncation and length > (self._longest or length),
+            # If every prompt fits, the answers do not depend on allow_truncation.
+            allow_truncation=self.allow_truncation and length > (self._limit or length),
             texts=None if texts is None else f"{Path(str(self.texts)).name}-{digest(texts)[:8]}",
             question_language=self.question_language,
             family=row.family.origin or None,
         )
 
     def _given_cell(self, task: str, length: int) -> Cell:
-        # What a file calls its length may have been counted by another tokenizer.
+        """Return the cell of a file of ``data``."""
+        # Another tokenizer may have counted its length.
         return replace(
-            self._usual_cell, task=task, length=length, allow_truncation=self.allow_truncation,
+            self._any_cell,
+            task=task,
+            length=length,
+            allow_truncation=self.allow_truncation,
             texts=questions.source(self.given[task, length]),
-        )  # fmt: skip
+        )
 
     @cached_property
-    def _usual_cell(self) -> Cell:
-        """A cell with all that the cells of this run have in common."""
+    def _any_cell(self) -> Cell:
+        """A cell with the settings that all cells of this run share."""
         engine = self.loaded_engine
-        templated = engine.tokenizer.chat_template is not None
-        chat = None if self.format.chat == templated else self.format.chat
+        has_template = engine.tokenizer.chat_template is not None
+        chat = None if self.format.chat == has_template else self.format.chat
         return Cell(
-            self.name, self.tasks[0], self.language, self.length, engine=self.engine,
+            self.name,
+            self.tasks[0],
+            self.language,
+            self.length,
+            engine=self.engine,
             options=models.recorded(engine, self.engine_options),
             weights=checkpoints.short_weights(self.model, self.engine),
-            format=replace(self.format, chat=chat), decoding=self.decoding,
-        )  # fmt: skip
+            format=replace(self.format, chat=chat),
+            decoding=self.decoding,
+        )
 
     @property
-    def _longest(self) -> int | None:
-        """Tokens that the model takes beside room for thinking; None where that is unknown."""
+    def _limit(self) -> int | None:
+        """The model's limit without the tokens for thinking, or None if it is unknown."""
         limit = self.loaded_engine.limit
         return None if limit is None else limit - self.format.thinking_tokens
 
     def _check_limit(self, parameter: str, length: int) -> None:
         """Check a length against the model's limit, and the format against its tokenizer."""
-        thinking, most = self.format.thinking_tokens, self._longest
-        _ = self.format.frame(self.loaded_engine.tokenizer)
-        if most is not None and length > most and not self.allow_truncation:
-            beside = f" beside {thinking} for thinking" if thinking else ""
+        self.format.frame(self.loaded_engine.tokenizer)
+        if self._limit is not None and length > self._limit and not self.allow_truncation:
+            thinking = self.format.thinking_tokens
+            without = f" without the {thinking} tokens for thinking" if thinking else ""
             raise ParameterError(
                 parameter,
                 length,
-                f"at most {most}, what '{self.model}' can take{beside} (allow_truncation=True cuts"
-                " prompts in the middle and says so in every record)",
+                f"at most {self._limit}, the limit of '{self.model}'{without}"
+                " (allow_truncation=True cuts prompts in the middle and records it)",
             )
 
     def _fits(self, cell: Cell, longest: int) -> bool:
-        """Return whether a cell's length is long enough; the longest length has to be."""
+        """Return whether a cell's length is long enough for its task; the longest has to be."""
         try:
             self.dataset(cell)
         except ParameterError as error:
@@ -278,7 +290,7 @@ class Run(Parameters):
         return True
 
     def dataset(self, cell: Cell) -> Dataset:
-        """Return the samples of a cell, made on demand.
+        """Return the samples of a cell, which are made on demand.
 
         Raises
         ------
@@ -287,12 +299,19 @@ class Run(Parameters):
         """
         if cell not in self._datasets:
             self._datasets[cell] = Dataset(
-                cell.task, cell.length, cell.language, self.loaded_engine.tokenizer,
-                num_samples=self._most(cell), seed=cell.seed, format=self.format,
-                texts=None if cell.texts is None else self.own_texts, knobs=dict(cell.knobs),
-                queries_per_context=cell.queries_per_context, room=cell.decoding.tokens_to_generate,
+                cell.task,
+                cell.length,
+                cell.language,
+                self.loaded_engine.tokenizer,
+                num_samples=self._num_samples(cell),
+                seed=cell.seed,
+                format=self.format,
+                texts=None if cell.texts is None else self.own_texts,
+                knobs=dict(cell.knobs),
+                queries_per_context=cell.queries_per_context,
+                room=cell.decoding.tokens_to_generate,
                 question_language=cell.question_language,
-            )  # fmt: skip
+            )
         return self._datasets[cell]
 
     @cached_property
@@ -300,10 +319,10 @@ class Run(Parameters):
         return {}
 
     def example(self, length: int = 512) -> Sample:
-        """Return a sample of the first task to be looked at, of about ``length`` tokens.
+        """Return a sample of the first task, of about ``length`` tokens.
 
-        It is no longer than the run's ``length``, unless the task needs more. Where ``data`` is
-        given it is the first sample there, whatever its length.
+        It is no longer than the run's ``length``, unless the task needs more. If ``data`` is
+        given, it is the first sample there.
 
         Raises
         ------
@@ -316,52 +335,51 @@ class Run(Parameters):
         cell = self.cell(self.tasks[0], length, self.knobs)
         for size in range(length, 16 * length, 64):
             try:
-                # The second sample: the first one's needle stands at the very beginning.
+                # The needle of the first sample is at the very beginning, so take the second.
                 return self.dataset(replace(cell, length=size))[min(1, self.num_samples - 1)]
             except ParameterError as error:
                 if error.parameter != "length":
                     raise
         raise ParameterError("length", length, "longer")
 
-    def _most(self, cell: Cell) -> int:
+    def _num_samples(self, cell: Cell) -> int:
         return self.num_samples if cell.study is None else self.study_samples
-
-    def count(self, cell: Cell) -> int:
-        """Return how many samples of a cell are asked."""
-        most = self._most(cell)
-        return min(most, questions.count(self.questions(cell))) if self._is_given(cell) else most
-
-    def _room(self, cell: Cell) -> int:
-        """Return the tokens to generate, those for thinking not among them."""
-        if not self._is_given(cell):
-            return self.dataset(cell).tokens_to_generate
-        stated = questions.metadata(self.questions(cell)).get("tokens_to_generate")
-        room = self.decoding.tokens_to_generate or stated
-        return int(room or tasks.resolve(cell.task).tokens_to_generate)
-
-    def _format(self, cell: Cell) -> PromptFormat | None:
-        """Return how questions are put; None, where nothing is set: as they were made for."""
-        return None if self._is_given(cell) and self.format == PromptFormat() else self.format
-
-    def repeats(self, cell: Cell) -> float | None:
-        """Return how often a sentence stands in a haystack, see `Dataset.repeats`."""
-        return None if self._is_given(cell) else self.dataset(cell).repeats
 
     def _is_given(self, cell: Cell) -> bool:
         return bool(self.given) and cell.study is None
 
+    def count(self, cell: Cell) -> int:
+        """Return how many samples of a cell are asked."""
+        count = self._num_samples(cell)
+        return min(count, questions.count(self.questions(cell))) if self._is_given(cell) else count
+
+    def _tokens_to_generate(self, cell: Cell) -> int:
+        if not self._is_given(cell):
+            return self.dataset(cell).tokens_to_generate
+        stated = questions.metadata(self.questions(cell)).get("tokens_to_generate")
+        default = tasks.resolve(cell.task).tokens_to_generate
+        return int(self.decoding.tokens_to_generate or stated or default)
+
+    def repeats(self, cell: Cell) -> float | None:
+        """Return how often a sentence is repeated in a haystack, see `Dataset.repeats`."""
+        return None if self._is_given(cell) else self.dataset(cell).repeats
+
     def overview(self) -> list[dict[str, Any]]:
         """Return a row for each cell: task, length, number of samples, and tokens to generate."""
         return [
-            {"task": cell.label, "length": cell.length, "samples": self.count(cell),
-             "tokens to generate": self._room(cell)}
+            {
+                "task": cell.label,
+                "length": cell.length,
+                "samples": self.count(cell),
+                "tokens to generate": self._tokens_to_generate(cell),
+            }
             for cell in self.cells
-        ]  # fmt: skip
+        ]
 
-    # --- Files -----------------------------------------------------------------------------------
+    # --- Files and answers -----------------------------------------------------------------------
 
     def questions(self, cell: Cell) -> Path:
-        """Return the file of a cell's questions, that of ``data`` where it is given."""
+        """Return the file of a cell's questions, or that of ``data``."""
         if self._is_given(cell):
             return self.given[cell.task, cell.length]
         return cell.questions(self.root)
@@ -371,9 +389,7 @@ class Run(Parameters):
         return cell.answers(self.root)
 
     def make_data(self, cells: Sequence[Cell] | None = None) -> list[Path]:
-        """Write the questions of some cells, or reuse those that are there, and return the files.
-
-        Where ``cells`` is None, those of all cells but the study's.
+        """Write the questions of some cells (default: `cells`), or reuse existing files.
 
         Raises
         ------
@@ -381,16 +397,18 @@ class Run(Parameters):
             As `dataset` and `rulerlib.store.questions.write`.
         """
         cells = self.cells if cells is None else cells
-        # All cells are checked before the first is written.
-        datasets = {cell: self.dataset(cell) for cell in cells if not self._is_given(cell)}
-        for cell, data in datasets.items():
-            questions.write(data, self.questions(cell).parent)
+        for cell in cells:
+            if not self._is_given(cell):
+                questions.write(self.dataset(cell), self.questions(cell).parent)
         return [self.questions(cell) for cell in cells]
 
     def predict(self, progress: Progress | None = None) -> list[Path]:
-        """Ask the model all that it was not asked yet, with one bar for everything.
+        """Ask the model all questions that it has not answered yet.
 
-        ``progress`` is a bar that counts in the unit of `work`; None: a new one.
+        Parameters
+        ----------
+        progress
+            A bar that counts in the unit of `work`. If None, a new one.
 
         Returns
         -------
@@ -405,7 +423,7 @@ class Run(Parameters):
         return self._predict(self.cells, f"{self.name}, {self.language}", progress)
 
     def predict_study(self, progress: Progress | None = None) -> list[Path]:
-        """Ask the model what the study asks; see `predict`."""
+        """Ask the model the questions of the study, see `predict`."""
         return self._predict(self.study_cells, f"{self.name}, {self.language}, study", progress)
 
     def _predict(self, cells: Sequence[Cell], title: str, progress: Progress | None) -> list[Path]:
@@ -423,22 +441,28 @@ class Run(Parameters):
 
     def ask(self, cell: Cell, count: int, **options: Any) -> None:
         """Ask the first questions of a cell; ``options`` are those of `rulerlib.predict`."""
+        as_made = self._is_given(cell) and self.format == PromptFormat()
         prediction.predict(
-            self.questions(cell), self.loaded_engine, self.answers(cell), self._format(cell),
-            replace(self.decoding, tokens_to_generate=self._room(cell)), count,
-            cell.allow_truncation, cell=cell.settings(), weight=prediction.cost(cell.length),
-            sentence_repeats=self.repeats(cell), **options,
-        )  # fmt: skip
+            self.questions(cell),
+            self.loaded_engine,
+            self.answers(cell),
+            None if as_made else self.format,
+            replace(self.decoding, tokens_to_generate=self._tokens_to_generate(cell)),
+            count,
+            cell.allow_truncation,
+            cell=cell.settings(),
+            weight=prediction.cost(cell.length),
+            sentence_repeats=self.repeats(cell),
+            **options,
+        )
 
     def work(self, cells: Sequence[Cell]) -> float:
-        """Return what all answers of some cells cost together, by `rulerlib.predict.cost`."""
-        once = (prediction.cost(cell.length) * self.count(cell) for cell in cells)
-        return sum(once) * self.decoding.samples
-
-    # --- What came of it -------------------------------------------------------------------------
+        """Return the sum of `rulerlib.predict.cost` over all answers of some cells."""
+        once = sum(prediction.cost(cell.length) * self.count(cell) for cell in cells)
+        return once * self.decoding.samples
 
     def predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
-        """Yield the settings of its cell and the prediction, for all predictions of this run.
+        """Yield each prediction of this run with the settings of its cell.
 
         Raises a DataError if a file of answers is missing or damaged.
         """
@@ -446,40 +470,37 @@ class Run(Parameters):
             yield from self._answered(cell)
 
     def study_predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
-        """Yield the same as `predictions` for the study.
-
-        ``setting`` names the row of the study, and ``group`` the rows that it is compared with.
-        """
+        """Yield the same as `predictions` for the study, with ``setting`` and ``group``."""
         for cell, setting in self._studied:
             yield from self._answered(cell, **named(setting))
 
     def _answered(self, cell: Cell, **more: Any) -> Iterator[tuple[dict[str, Any], Prediction]]:
         path = self.answers(cell)
-        if "cell" in (before := answers.read_settings(path)):
-            wanted = {"cell": cell.settings()}
-            questions.compare(path.parent, {"cell": before["cell"]}, wanted)
-        predictions, counts = answers.evidence(path, self._most(cell))
+        recorded = answers.read_settings(path)
+        if "cell" in recorded:
+            questions.compare(path.parent, {"cell": recorded["cell"]}, {"cell": cell.settings()})
+        predictions, counts = answers.evidence(path, self._num_samples(cell))
         settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more, **counts}
         for record in predictions:
             yield settings, record
 
     def cost(self) -> list[dict[str, Any]]:
-        """Return a row for each cell with the tokens read and generated; the last has the sums.
+        """Return a row for each cell with the tokens read and generated, and their sums.
 
-        All tokens of a prompt are counted, whether they were computed or found in a cache, and
-        answers that stood on disk before. Raises a DataError as `predictions` does.
+        All prompt tokens count, also those found in a cache and those of answers that were on disk
+        before. Raises a DataError as `predictions` does.
         """
-        rows = list[dict[str, Any]]()
+        rows: list[dict[str, Any]] = []
         for cell in self.cells:
-            records = [record for _, record in self._answered(cell)]
+            others = [record.others for _, record in self._answered(cell)]
             rows.append(
                 {
                     "task": cell.label,
                     "length": f"{cell.length:,}",
-                    "n": len(records),
-                    "prompt tokens": sum(one.others.get("prompt_tokens", 0) for one in records),
-                    "generated tokens": sum(one.others["tokens_generated"] for one in records),
-                    "cut off": sum(not one.others["finished"] for one in records),
+                    "n": len(others),
+                    "prompt tokens": sum(each.get("prompt_tokens", 0) for each in others),
+                    "generated tokens": sum(each["tokens_generated"] for each in others),
+                    "cut off": sum(not each["finished"] for each in others),
                 }
             )
         names = ("n", "prompt tokens", "generated tokens", "cut off")

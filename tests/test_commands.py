@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import rulerlib
-from rulerlib import commands, fields
+from rulerlib import commands, parsing
 from rulerlib.commands import main
 from rulerlib.errors import DataError
 
@@ -103,14 +103,14 @@ def test_a_command_whose_packages_are_missing_says_which_extra_brings_them(monke
 )  # fmt: skip
 def test_a_shell_can_give_every_kind_of_value(text, wanted):
     """To the suites and the bench alike; capitals stay what they are."""
-    assert fields.value(text) == wanted
-    assert fields.settings("set", [f"name = {text}"], "k=3") == {"name": wanted}
+    assert parsing.value(text) == wanted
+    assert parsing.settings("set", [f"name = {text}"], "k=3") == {"name": wanted}
 
 
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [(DataError("The disk is full."), commands.WRONG, "The disk is full.\n"),
-     (KeyboardInterrupt(), commands.STOPPED, "\nStopped; what was answered is kept.\n")],
+     (KeyboardInterrupt(), commands.STOPPED, "\nStopped; completed answers are stored.\n")],
 )  # fmt: skip
 def test_a_mistake_is_one_line_and_ctrl_c_has_no_traceback(error, code, said, capsys):
     @commands.command

@@ -7,8 +7,8 @@ from helpers_fuzz import nested, within
 
 from rulerlib import tasks
 from rulerlib.errors import ParameterError
-from rulerlib.fields import notebook_parameters
 from rulerlib.parameters import Parameters, halves
+from rulerlib.parsing import notebook_parameters
 
 
 def test_parameters_are_checked_without_a_model():
@@ -90,7 +90,7 @@ def test_lists_and_dictionaries_arrive_as_text(name, text, wanted):
 
 def test_a_text_that_is_no_dictionary_is_named_with_what_is_allowed():
     options = notebook_parameters({"engine_options": '{"dtype": '}, ["engine_options"])
-    with pytest.raises(ParameterError, match="must be a dictionary such as") as error:
+    with pytest.raises(ParameterError, match="must be a valid dictionary") as error:
         Parameters(tasks="vt", **options)
     assert error.value.value == '{"dtype": '
 
@@ -121,13 +121,6 @@ def test_values_that_nobody_should_give_are_named(name, value):
     named = ("study", "task") if name == "study" else name
     assert str(error.value).startswith(named)
     assert str(error.value).endswith(".")
-
-
-def test_a_length_that_fills_the_memory_says_how_long_it_may_be():
-    with pytest.raises(ParameterError, match=r"at most \d+: .* has \d+ GB of memory") as error:
-        Parameters(tasks="vt", length=10**12)
-    most = int(error.value.allowed.split()[2].rstrip(":"))
-    assert Parameters(tasks="vt", length=most).length == most >= 2_000_000
 
 
 def test_the_user_s_own_folder_is_known(monkeypatch, tmp_path):

@@ -172,7 +172,7 @@ def test_knobs_are_handed_on_as_they_are_and_equal_ones_are_one():
 
 NAME, TASK = "a name", "a short name of a-z, 0-9, '.', '_' and '-'"
 DICTIONARY = "a dictionary {setting: value}"
-PLAIN = "plain data: texts, numbers, lists and dictionaries"
+PLAIN = "plain data: strings, numbers, lists and dictionaries"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A cell: one task put to one model in one way, and the folder in which that stands.
+"""A cell: one task asked of one model in one way, and its folder.
 
 >>> Cell("lille", "niah_single_2", "da", 4096).answers("runs").as_posix()
 'runs/lille/da/4096/pred/niah_single_2.jsonl'
@@ -7,9 +7,10 @@
 >>> other.questions("runs").as_posix()
 'runs/org--Model+chat=false/da/4096/data/qa_1+source=dev.json--b9a3+seed=7/validation.jsonl'
 
-Whatever changes an answer changes the folder or the name of the file. What differs from the
-default is named, as ``+setting=value``: of the model in the folder's name, of the task in the
-file's.
+Each setting that changes an answer and differs from its default is part of a name, as
+``+setting=value``: settings of the model in the name of the folder, settings of the task in that of
+the file. Values that are no short plain names are replaced by a hash, and so is the end of a long
+name; ``settings.json`` beside the answers has all settings in full.
 """
 
 from __future__ import annotations
@@ -24,61 +25,57 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerlib.errors import ParameterError, require, whole_number
-from rulerlib.fields import check
+from rulerlib.errors import ParameterError, whole_number
 from rulerlib.prompts import Decoding, PromptFormat
 
 LONGEST = 100
-"""Characters of a name; a longer one is cut and ends in ``#`` and a hash of its settings."""
+"""The most characters of a name; a longer one ends in ``#`` and a hash."""
 
 STUDIES = "studies"
 """The folder of all studies, beside those of the models."""
 
 _TASK = re.compile(r"[a-z0-9][a-z0-9._-]{,59}")
 _SAFE = re.compile(r"(?!.*--)[a-z0-9_](?:[a-z0-9._-]{,38}[a-z0-9_])?")
-# The names of models on the hub, except those that look like a hashed name or the studies' folder.
+# Names of models on the hub, except those that look like a hashed name or the folder of studies.
 _PIECE = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
 _HUB = re.compile(rf"(?!.*--|.*/[0-9a-f]{{4}}$|(?i:{STUDIES})$){_PIECE}(?:/{_PIECE})*")
-# Texts that look like other values.
+# Strings that look like other values.
 _VALUE = re.compile(r"-?[0-9.]+(e-?[0-9]+)?|true|false|null|nan|-?infinity")
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """The unit of work; two that differ in what changes an answer differ in folder or file.
-
-    Cells are equal when their `settings` are.
+    """The unit of work. Cells are equal if their `settings` are.
 
     Attributes
     ----------
     model
-        Its short name (that of a folder is the folder's) or its name on the hub, whose letters
-        keep their case; two that differ in nothing else are one repository there.
+        The name of its folder, or its name on the hub.
     weights
-        Of a folder: a hash of its weights, because many folders are called ``checkpoint-500``.
+        A hash of the weights of a folder, because many folders are called ``checkpoint-500``.
     task, language, length
         What is asked; ``length`` in tokens.
     knobs
-        Only those that differ from the task's row.
+        Those that differ from the defaults of the task.
     seed, queries_per_context
         Of the questions, see `rulerlib.dataset.Dataset`.
     texts
-        A name of the user's own texts that holds a hash of them; None: the language's own.
+        The name of the user's own texts with a hash of them. If None, the language's own.
     engine, options
         The engine, and those of its options that change answers.
     format, decoding
-        How the questions are put, and how the model chooses its tokens.
+        How a question becomes a prompt, and how the model chooses its tokens.
     allow_truncation
-        Whether prompts are cut that are longer than the model takes.
+        Whether prompts that are too long for the model are cut.
     memory
         The preset of a memory system.
     study
         The study that the cell belongs to.
     question_language
-        The language of the questions, where it is not that of their contexts. It belongs to the
-        model's side, as the format does: the questions are the same in other words.
+        The language of the questions, if it is not that of their contexts. It is part of the
+        model's name, because the questions are the same in other words.
     family
-        The family of the task with a hash of its source, where it is from outside of rulerlib.
+        The family of a task from a plug-in, with a hash of its source.
 
     Raises
     ------
@@ -106,22 +103,25 @@ class Cell:
     family: str | None = None
 
     def __post_init__(self) -> None:
-        named = isinstance(self.task, str) and _TASK.fullmatch(self.task)
-        require(named, "task", self.task, "a short name of a-z, 0-9, '.', '_' and '-'")
+        if not isinstance(self.task, str) or not _TASK.fullmatch(self.task):
+            allowed = "a short name of a-z, 0-9, '.', '_' and '-'"
+            raise ParameterError("task", self.task, allowed)
         for name in ("model", "language", "engine"):
             value = getattr(self, name)
-            require(isinstance(value, str) and value, name, value, "a name")
+            if not isinstance(value, str) or not value:
+                raise ParameterError(name, value, "a name")
         for name in ("weights", "texts", "memory", "study", "question_language", "family"):
             value = getattr(self, name)
-            holds = value is None or (isinstance(value, str) and value)
-            require(holds, name, value, "a name, or None")
+            if value is not None and (not isinstance(value, str) or not value):
+                raise ParameterError(name, value, "a name, or None")
         whole_number("length", self.length, 1)
-        check(seed=self.seed, queries_per_context=self.queries_per_context)
+        whole_number("seed", self.seed, 0)
+        whole_number("queries_per_context", self.queries_per_context, 1)
         for name in ("knobs", "options"):
             value = getattr(self, name)
-            holds = isinstance(_plain(name, value), dict)
-            require(holds, name, value, "a dictionary {setting: value}")
-            # A copy, so that nobody changes it afterwards.
+            if not isinstance(_plain(name, value), dict):
+                raise ParameterError(name, value, "a dictionary {setting: value}")
+            # A copy, because the caller may change the dictionary later.
             object.__setattr__(self, name, copy.deepcopy(value))
 
     def __eq__(self, other: object) -> bool:
@@ -136,12 +136,12 @@ class Cell:
 
     @property
     def hash(self) -> str:
-        """Eight hexadecimal digits, other ones for any other settings."""
+        """Eight hexadecimal digits of a hash of all settings."""
         return _digest(self._canonical, 8)
 
-    @cached_property
+    @property
     def name(self) -> str:
-        """The model, with what differs from the default: ``"lille+chat=false"``."""
+        """The model, with settings that differ from their defaults: ``"lille+chat=false"``."""
         model = self.model.replace("/", "--") if _HUB.fullmatch(self.model) else _hashed(self.model)
         settings = {
             "weights": self.weights,
@@ -158,23 +158,17 @@ class Cell:
         }
         return _joined(model, "options", self.options, settings)
 
-    @cached_property
+    @property
     def label(self) -> str:
-        """The task, with what differs from the default: ``"niah_single_2+seed=7"``.
-
-        The task itself stands before the first ``+``.
-        """
+        """The task, with settings that differ from their defaults: ``"niah_single_2+seed=7"``."""
         names = ("queries_per_context", "seed", "texts", "family")
         settings = {name: getattr(self, name) for name in names}
         return _joined(self.task, "knobs", self.knobs, settings)
 
     def settings(self) -> dict[str, Any]:
-        """Return all fields as plain data, as they are written beside the answers.
-
-        Another language of the questions and a family from outside are among them only where there
-        is one: cells that were written before there was a choice stay what they are.
-        """
+        """Return all fields as plain data, as they are recorded with the answers."""
         plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        # Files of older versions do not have these two.
         for name in ("question_language", "family"):
             if plain[name] is None:
                 del plain[name]
@@ -188,7 +182,7 @@ class Cell:
         }
 
     def folder(self, root: str | Path) -> Path:
-        """Return the folder of this model, language and length, below the folder of all runs."""
+        """Return the folder of this model, language and length below the folder of all runs."""
         root = Path(root)
         if self.study is not None:
             root = root / STUDIES / safe_name(self.study)
@@ -203,7 +197,7 @@ class Cell:
         return self.folder(root) / "pred" / f"{self.label}.jsonl"
 
 
-# What names leave out; None is left out as well.
+# Names leave out these values, and None.
 _USUAL = {
     **PromptFormat().settings(),
     "engine": Cell.engine,
@@ -217,10 +211,10 @@ _USUAL = {
 
 
 def safe_name(text: str) -> str:
-    """Return a text as a part of a file's name, with a hash of it where letters were replaced.
+    """Return a text as a part of a file name; one with other characters gets a hash.
 
-    Of a path or an address only the last part stays. Capitals are replaced too, because some
-    file systems do not tell them apart.
+    Paths and URLs are reduced to their last component. Capitals count as other characters, because
+    some file systems ignore case.
 
     >>> safe_name("essay"), safe_name("https://example.org/Dev set.json")
     ('essay', 'dev_set.json--55e1')
@@ -229,27 +223,30 @@ def safe_name(text: str) -> str:
 
 
 def _hashed(text: str, kind: str = "") -> str:
-    """Return what is legible of a text, and a hash of it, other ones for each ``kind``."""
+    """Return the readable part of a text and a hash; ``kind`` changes the hash."""
     last = re.split(r"[/\\]", text.rstrip("/\\"))[-1]
     stem = re.sub(r"[^a-z0-9.]+", "_", last.lower()).strip("._")[:32].rstrip("._")
     return f"{stem or '_'}--{_digest(kind + text, 4)}"
 
 
 def _joined(first: str, prefix: str, free: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """Return a name with all ``free`` settings and those of ``settings`` that are not usual."""
-    named = {
-        # A free setting that is named like another one has a prefix.
-        f"{prefix}.{name}" if name in settings or name.startswith(f"{prefix}.") else name: value
-        for name, value in sorted(free.items())
-    }
-    named |= {name: value for name, value in settings.items() if value != _USUAL.get(name)}
+    """Return a name with all ``free`` settings and the unusual ones of ``settings``."""
+    named = {}
+    for name, value in sorted(free.items()):
+        # A free setting with the name of another one gets a prefix.
+        if name in settings or name.startswith(f"{prefix}."):
+            name = f"{prefix}.{name}"
+        named[name] = value
+    for name, value in settings.items():
+        if value != _USUAL.get(name):
+            named[name] = value
     words = [f"{safe_name(name)}={_value(_plain(name, value))}" for name, value in named.items()]
     whole = "+".join([first, *words])
     return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 9]}#{_digest(whole, 8)}"
 
 
 def _value(value: Any) -> str:
-    """Return a value of plain data as a part of a name; the text ``"8"`` is not the number 8."""
+    """Return a value of plain data as a part of a name; the string ``"8"`` is not the number 8."""
     if isinstance(value, str):
         return _hashed(value) if _VALUE.fullmatch(value) else safe_name(value)
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
@@ -257,7 +254,7 @@ def _value(value: Any) -> str:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a copy of plain data in which equal values are written alike: 2.0 is 2."""
+    """Return a copy of plain data with equal values in one form: 2.0 becomes 2."""
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: _plain(name, item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -266,9 +263,9 @@ def _plain(name: str, value: Any) -> Any:
         return int(value)
     if value is None or isinstance(value, (str, int, float)):
         return value
-    raise ParameterError(name, value, "plain data: texts, numbers, lists and dictionaries")
+    raise ParameterError(name, value, "plain data: strings, numbers, lists and dictionaries")
 
 
 def _digest(text: str, digits: int) -> str:
-    # Not every text that Python can hold is UTF-8.
+    # A string may hold surrogates, which UTF-8 cannot encode.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:digits]

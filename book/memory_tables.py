@@ -49,8 +49,8 @@ NO_MEMORY = ("core", "span_short")
 WHOLE = ("n", "left_out")
 """Columns of counts, some of which may be missing."""
 
-CEILING, RUNS, QUESTIONS = "ceiling", "runs", "questions"
-"""What ``about`` tells of the runs: a sentence on the oracle, and how many there were."""
+RUNS, QUESTIONS = "runs", "questions"
+"""The names of the numbers of runs and of questions in ``about``."""
 
 
 def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.DataFrame]:
@@ -80,7 +80,6 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
         "seeds": ", ".join(map(str, sorted(rows["seed"].unique()))),
         RUNS: str(len(rows.drop_duplicates([*by, "knobs", "seed"]))),
         QUESTIONS: str(len(rows)),
-        CEILING: tables.reader_ceiling(matrix),
     }
     return {
         "scores": tables.table(matrix, by),

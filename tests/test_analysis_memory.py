@@ -64,7 +64,6 @@ def test_no_runs_are_a_sentence_and_no_folder_is_an_error(tmp_path):
     for made in (tables.table, tables.store_table, tables.fates, tables.capacity, tables.routes,
                  tables.floors, tables.compared):  # fmt: skip
         assert "no metrics" in show.table(made(empty)).text
-    assert "oracle was not asked" in tables.reader_ceiling(empty)
     with pytest.raises(ParameterError, match="a folder that exists"):
         results.read(tmp_path / "none")
 
@@ -179,21 +178,11 @@ def test_the_tables_of_the_book_come_back_as_they_were(root, rows, tmp_path):
     written = MemoryTables(memory_tables.make(root, tmp_path / "tables"))
     assert written.told("weights") == "a, b"
     assert written.told("questions") == str(len(rows))
-    assert written.told("ceiling") == tables.reader_ceiling(rows)
     for name, table in memory_tables.tabulate(rows).items():
         if name != "about" and len(table):
             there = getattr(written, name)
             wanted = table.fillna({"method": ""})
             pd.testing.assert_frame_equal(there, wanted, check_dtype=False, rtol=0, atol=1e-6)
-
-
-def test_a_ceiling_near_zero_is_said(rows):
-    assert "at least one in ten" in tables.reader_ceiling(rows)
-    blind = rows.assign(em=rows["em"].where(rows["suite"] != "spatial", 0.0))
-    said = tables.reader_ceiling(blind)
-    assert "spatial (da, 0 of 60 right" in said
-    assert "episodic (" not in said
-    assert "oracle was not asked" in tables.reader_ceiling(rows[rows["preset"] != "oracle"])
 
 
 def drawn(seed, episodes, probes, effect):

@@ -94,11 +94,11 @@ def test_a_line_of_a_set_says_all_of_its_episode():
     ("episodic", {"reward_share": 1.5}, "reward_share is 1.5, but must be a number from 0 to 1."),
     ("episodic", {"pin_share": float("nan")}, "pin_share is nan, but must be a number from 0 to 1"),
     ("episodic", {"conversation": 1}, "conversation is 1, but must be True or False."),
-    ("episodic", {"corrections": 1}, "is 1, but must be 0, for only what is said in a conv"),
+    ("episodic", {"corrections": 1}, "is 1, but must be 0 without conv"),
     ("episodic", {"sessions": 3, "facts": 2}, "is 3, but must be at most the number of facts (2)"),
-    ("episodic", {"sessions": 2, "conversation": True}, "sessions is 2, but must be 1, for a con"),
-    ("episodic", {"unanswerable": 0.1, "conversation": True}, "is 0.1, but must be 0, for a"),
-    ("episodic", {"unanswerable": 0.1, "facts": 1}, "is 0.1, but must be 0, for only one"),
+    ("episodic", {"sessions": 2, "conversation": True}, "sessions is 2, but must be 1 in a con"),
+    ("episodic", {"unanswerable": 0.1, "conversation": True}, "is 0.1, but must be 0 in a con"),
+    ("episodic", {"unanswerable": 0.1, "facts": 1}, "is 0.1, but must be 0, because only one"),
     ("semantic", {"hops": 3}, "knob is 'hops'"),
     ("semantic", {"hop_depth": 5}, "hop_depth"),
     ("semantic", {"distractors": -1}, "distractors"),
@@ -114,7 +114,7 @@ def test_knobs_that_cannot_work_are_refused(suite, knobs, said):
 
 
 def test_more_questions_than_an_episode_has_are_refused():
-    with pytest.raises(ParameterError, match="probes is 99, but must be at most 12, the questions"):
+    with pytest.raises(ParameterError, match="probes is 99, but must be at most 12, the maximum"):
         Recipe("spatial", 1, probes=99)
 
 

@@ -1,7 +1,7 @@
-"""Episodes: what is taught, one fact after another, and what is asked about it later.
+"""Episodes: facts that are taught one after another, and questions about them.
 
-An episode does not say how it reaches a model: as a long context that holds all of its facts, or
-through a memory that was taught them before. `rulerlib.memory.suites` makes them.
+The facts of an episode reach a model in a long context, or through a memory that was taught them.
+`rulerlib.memory.suites` generates episodes.
 
 >>> fact = Fact(0, "On 3 May Birmund repaired a boat in Smalktorp.", day=2, values={"who": (9, 16)})
 >>> fact.value("who")
@@ -29,23 +29,22 @@ from rulerlib.texts import digest
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that is taught.
+    """A fact that is taught.
 
     Attributes
     ----------
     number
-        Its place in the episode, from 0.
+        Its position in the episode, from 0.
     text
         The sentence, or the turn of a conversation, that tells it.
     day
-        When it took place or was told, in days from the beginning of the episode.
+        When it happened or was said, in days from the beginning of the episode.
     values
-        Characters [start, end) of ``text`` that hold what it says, by name: ``"who"``.
+        Where its values are, as characters [start, end) of ``text``, by name: ``"who"``.
     session
-        In which session it is taught, from 0.
+        The session in which it is taught, from 0.
     rewarded, pinned
-        What is signalled beside the text: that it paid to know such a thing, and that somebody
-        asked for it to be kept.
+        Whether knowing it was rewarded, and whether the user asked for it to be kept.
     """
 
     number: int
@@ -57,7 +56,7 @@ class Fact:
     pinned: bool = False
 
     def value(self, name: str) -> str:
-        """Return what the fact says under a name of ``values``.
+        """Return a value of the fact by its name.
 
         Raises
         ------
@@ -69,21 +68,21 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One question that is asked when all was taught.
+    """A question that is asked after all facts were taught.
 
     Attributes
     ----------
     text
-        The question. Whoever knows the facts of ``needs`` can answer it.
+        The question, which can be answered with the facts in ``needs``.
     golds
-        The accepted answers, the first one as the facts write it.
+        The accepted answers; the first one is spelled as in the facts.
     needs
-        The numbers of the facts that the answer follows from, in the order of reasoning; none
-        where the right answer is that it cannot be known.
+        The numbers of the facts that the answer follows from, in the order of reasoning; empty if
+        the right answer is "unknown".
     kind
-        What is asked: ``"who"``.
+        What it asks for: ``"who"``.
     facts
-        What else is known of the question, as plain data by name.
+        Other properties of the question as plain data by name.
     """
 
     text: str
@@ -95,16 +94,16 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What is taught, in order, and what is asked.
+    """The facts in their order, and the questions.
 
     Attributes
     ----------
     id
-        Its name, unique among all episodes of a language, a seed and a setting of knobs.
+        Its name, unique among the episodes with the same language, seed and settings.
     facts
-        What is taught, by rising number and session.
+        The facts, by rising number and session.
     probes
-        The questions, each of which can be asked alone.
+        The questions, which do not depend on each other.
     """
 
     id: str
@@ -117,24 +116,24 @@ class Episode:
 
 
 class Episodes(ABC):
-    """Makes the episodes of one setting of a suite's knobs, each from its index alone.
+    """Generates episodes with the same settings, each from its index alone.
 
     Parameters
     ----------
     knobs
-        An instance of the suite's frozen dataclass of settings, which says as ``most_probes`` how
-        many questions an episode can be asked.
+        The settings of the suite, with ``most_probes``, the maximum number of questions about an
+        episode.
     language
-        In which language the episodes are told.
+        The language of the episodes.
     seed
-        A text; another seed makes other episodes.
+        A text; another seed gives other episodes.
 
     Attributes
     ----------
     section
-        The section of a pack in which the episodes are worded.
+        The section of a language pack with the wording of the episodes.
     names, wording
-        The names that occur in them, and that section of the language.
+        The names in the episodes, and the section of the language pack.
     """
 
     section: str
@@ -145,20 +144,20 @@ class Episodes(ABC):
 
     @property
     def most_probes(self) -> int:
-        """How many questions one episode can be asked."""
+        """The maximum number of questions about an episode."""
         most: int = self.knobs.most_probes
         return most
 
     @property
     def limit(self) -> int | None:
-        """How many episodes there are; None: as many as are asked for."""
+        """The number of episodes, or None if there is no limit."""
         return None
 
     def episode(self, index: int, probes: int = 1) -> Episode:
         """Return the episode of an index, with its first ``probes`` questions.
 
-        The facts do not depend on the number of questions, and no question of another index or
-        place has the same text and another answer.
+        The facts do not depend on the number of questions. No two questions have the same text and
+        different answers.
 
         Raises
         ------
@@ -172,7 +171,7 @@ class Episodes(ABC):
 
     @abstractmethod
     def _episode(self, index: int, probes: int) -> Episode:
-        """Return an episode of checked arguments."""
+        """Return an episode; the arguments are checked."""
 
 
 Spans = dict[str, tuple[int, int]]
@@ -181,7 +180,7 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 
 def told(template: str, words: Mapping[str, str]) -> tuple[str, Spans]:
-    """Return a sentence, and for each word in it the characters [start, end) where it stands.
+    """Return a sentence, and the characters [start, end) of each word that was inserted.
 
     >>> told("{b} teaches {a}.", {"a": "Halwen", "b": "Corwin"})
     ('Corwin teaches Halwen.', {'b': (0, 6), 'a': (15, 21)})
@@ -195,17 +194,14 @@ def told(template: str, words: Mapping[str, str]) -> tuple[str, Spans]:
 
 
 def fingerprint(language: Language, section: str) -> str:
-    """Return a short hash of the sentences and names that a section's episodes are told with."""
+    """Return a short hash of the sentences and names of a section."""
     tables = language.section("names")
     sentences = language.section(section), language.articles
     return digest([repr(sentences), repr(tables["names"]), repr(tables["format"])])
 
 
 class Names(names.Names):
-    """The names of people, towns, ships and rivers in a language; no two are equal.
-
-    ``seed`` decides their order.
-    """
+    """The names of people, towns, ships and rivers in a language, in an order set by the seed."""
 
     def __init__(self, language: Language, seed: str) -> None:
         super().__init__(
@@ -214,23 +210,23 @@ class Names(names.Names):
         self.people = _people(language)
 
     def count(self, kind: str) -> int:
-        """Return how many names there are of a kind."""
+        """Return the number of names of a kind."""
         return len(self.people) if kind == "person" else self.num_words(kind)
 
     def name(self, kind: str, number: int) -> str:
-        """Return a name; two numbers below `count` have different names."""
+        """Return the name with a number below `count`; different numbers have different names."""
         if kind == "person":
             return self.people[self.shuffled(kind, number, len(self.people))]
         return self.word(kind, number)
 
     def draw(self, kind: str, rng: Random) -> str:
-        """Return a name at random."""
+        """Return a random name."""
         return self.name(kind, rng.randrange(self.count(kind)))
 
 
 @functools.cache
 def _people(language: Language) -> tuple[str, ...]:
-    """Return all first names of a language but those that hide in another, as Alton in Halton."""
+    """Return all first names of a language except those within another, as Alton in Halton."""
     first = language.section("names")["names"]["first"]
     people = {
         start + end: (start + end).casefold()

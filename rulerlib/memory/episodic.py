@@ -1,4 +1,4 @@
-"""Episodic memory: what somebody did when and where, and what somebody said in the end.
+"""Episodic memory: events, and conversations in which values change.
 
 An example (Danish)::
 
@@ -11,15 +11,15 @@ An example (Danish)::
 ====================  =============================================================================
 suite                 what it adds
 ====================  =============================================================================
-episodic              events: who, what, where and when are asked for in turn
-episodic_cross        sessions: what was told before the last one is asked for, and some was never
-episodic_capacity     more facts than a prompt has room for
-episodic_multi        a conversation: what two people tell each other is corrected and taken back
+episodic              events; questions ask for who, what, where or when
+episodic_cross        several sessions; questions are about earlier ones, some have no answer
+episodic_capacity     more facts than fit into a prompt
+episodic_multi        a conversation with corrections that are sometimes taken back
 ====================  =============================================================================
 
-Some facts are marked: that it paid to know such a thing (``rewarded``), or that somebody asked for
-it to be kept (``pinned``). Half of the questions are about marked facts, as long as an episode has
-marked ones that were not asked about, though fewer facts than that are marked.
+Some facts are marked as ``rewarded`` (knowing them was rewarded) or ``pinned`` (the user asked for
+them to be kept). Half of the questions are about marked facts if there are enough of them, although
+fewer than half of the facts are marked.
 
 >>> from rulerlib.languages import load
 >>> episode = make(Knobs(facts=3), load("da"), "1").episode(0, probes=2)
@@ -46,23 +46,23 @@ from rulerlib.memory.episodic_events import Episodic, Events, Knobs
 CHANGES = ("plain", "corrected", "retracted")
 """What can happen to a value: nothing, corrections, or corrections that are taken back."""
 
-# In turn. Neither what was said first nor what was said last holds in two thirds of them.
+# They alternate so that neither the first nor the last value is right in two thirds of the cases.
 _ORDER = ("plain", "corrected", "retracted", "corrected", "retracted")
 
 ASIDES = ("", "before", "after")
-"""Where a value is mentioned that never held, in turn: nowhere, in the first turn before the one
-that is told there, or in a turn after all others."""
+"""Where a value that was never valid is mentioned: nowhere, in the first turn, or in a turn after
+all others."""
 
-# The share of near misses and other values that something happens to.
+# The share of values without a question that change.
 _CHANGED = 0.25
 
 # The chance that a correction directly follows the turn that it corrects.
 _NEXT = 0.5
 
-# The chance that somebody talks of a thing of one of the two who talk.
+# The chance that a value belongs to one of the two who talk.
 _OWN = 0.5
 
-# How often a person and a thing are drawn before it is taken that no such ones are left.
+# After this many tries, any free person and thing are drawn.
 _TRIES = 100
 
 # Turns of a day.
@@ -73,7 +73,7 @@ _ROWS, _SEATS = 40, "ABCDEF"
 
 @dataclass
 class _Utterance:
-    """A turn: what is said, the values in it, and whether what holds in the end needs it."""
+    """A turn: its text, where its values are, and whether the final value depends on it."""
 
     text: str
     spans: Spans
@@ -82,10 +82,16 @@ class _Utterance:
 
 @dataclass
 class _Thread:
-    """All turns on one thing of one person.
+    """All turns about one thing of one person.
 
-    What happens is from `CHANGES` and `ASIDES`. ``runs`` are the turns in their order; those of one
-    list directly follow each other. ``golds`` are the spellings of what holds in the end.
+    Attributes
+    ----------
+    kind, aside
+        From `CHANGES` and `ASIDES`.
+    runs
+        The turns in their order; those in one list follow each other directly.
+    golds
+        The spellings of the final value.
     """
 
     owner: str
@@ -98,7 +104,7 @@ class _Thread:
     golds: tuple[str, ...] = ()
 
     def add(self, turn: _Utterance, follows: bool) -> None:
-        """Add a turn, which directly follows the one before it or comes later."""
+        """Add a turn, directly after the one before it or later."""
         if follows:
             self.runs[-1].append(turn)
         else:
@@ -106,34 +112,30 @@ class _Thread:
 
 
 class Conversations(Episodic):
-    """Makes episodes of conversation: what two people tell each other, and what holds in the end.
+    """Generates conversations of two people in which values are corrected.
 
     Each turn is a fact. It tells the value of a thing of the speaker or of somebody else (a locker
-    number, a meeting place, the colour of a jacket), or corrects one, or takes corrections back; a
-    correction either follows the turn it is about, or names what it is about. Values are also
-    mentioned that never held, so that neither the first nor the last one to be mentioned is right
-    as a rule.
+    number, a meeting place, the colour of a jacket), corrects it, or takes corrections back. A
+    correction follows the turn that it is about, or names its topic. Values that were never valid
+    are mentioned too, so that neither the first nor the last value is usually right.
 
-    Each question names the two who talk. No two talk again in another episode of a seed before all
-    others have, which takes some 40,000 episodes.
+    Each question names the two who talk. The same two talk again only after some 40,000 episodes.
 
     Raises
     ------
     ParameterError
-        If the language has too few names for the number of facts: says how many it has for.
+        If the language has too few names for the number of facts.
     """
 
     def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
         super().__init__(knobs, language, seed)
         self._table = self.wording["conversation"]
         self._things: dict[str, dict[str, str]] = self._table["things"]
-        # Half of what there is to tell, so that what was not told yet is found soon.
+        # Half of all things, so that a free one is found quickly.
         half = len(self.names.people) * len(self._things) // 2
         room = half - self.most_probes * knobs.distractors
-        allowed_values = (
-            f"at most {max(0, room)} in a conversation, for which this language has names"
-        )
-        require(knobs.facts <= room, "facts", knobs.facts, allowed_values)
+        allowed = f"at most {max(0, room)} in a conversation in this language"
+        require(knobs.facts <= room, "facts", knobs.facts, allowed)
 
     def _episode(self, index: int, probes: int) -> Episode:
         rng = random.Random(f"{self.seed} conversation {index}")
@@ -162,15 +164,15 @@ class Conversations(Episodic):
         return Episode(f"conversation-{index}", tuple(facts), tuple(questions))
 
     def _pair(self, index: int) -> tuple[str, str]:
-        """Return who talk with each other; nobody else's index gives the same two."""
+        """Return the two people who talk in an episode."""
         people = len(self.names.people)
-        # Each two are less than half of the circle apart one way round.
+        # Any two are less than half of the circle apart in one direction.
         far = (people - 1) // 2
         first, apart = divmod(self.names.shuffled("pair", index, people * far), far)
         return self.names.people[first], self.names.people[(first + apart + 1) % people]
 
     def _threads(self, index: int, pair: tuple[str, str], rng: random.Random) -> list[_Thread]:
-        """Return what is told of, first what is asked about."""
+        """Return the threads of an episode; those with a question come first."""
         threads: dict[tuple[str, str], _Thread] = {}
 
         def tell(kind: str, aside: str, owner: str = "", thing: str = "") -> None:
@@ -197,7 +199,7 @@ class Conversations(Episodic):
         owner: str,
         thing: str,
     ) -> tuple[str, str]:
-        """Return a person and a thing not told of yet: the given ones, where there is one left."""
+        """Return a free person and thing: with the given ones, if such a pair is left."""
         things = [*self._things]
         for _ in range(_TRIES):
             people = pair if rng.random() < _OWN else self.names.people
@@ -209,7 +211,7 @@ class Conversations(Episodic):
         return item
 
     def _turn(self, turn: int) -> tuple[str, str]:
-        """Return what happens to the value that the question of a turn is about."""
+        """Return what happens to the value that a question is about."""
         if not self.knobs.corrections:
             return CHANGES[0], ASIDES[0]
         return _ORDER[turn % len(_ORDER)], ASIDES[turn // len(_ORDER) % len(ASIDES)]
@@ -221,7 +223,7 @@ class Conversations(Episodic):
         return CHANGES[0], ASIDES[0]
 
     def _talk(self, thread: _Thread, texts: set[str], rng: random.Random) -> None:
-        """Write the turns of a thread, of which only the first may be among ``texts``."""
+        """Write the turns of a thread; only the first may repeat one of ``texts``."""
         count = 0 if thread.kind == "plain" else rng.randint(1, self.knobs.corrections)
         *values, aside = self._values(self._things[thread.thing]["values"], count + 2, rng)
         words = {"value": values[0][0], "aside": aside[0]}
@@ -232,7 +234,7 @@ class Conversations(Episodic):
             follows = rng.random() < _NEXT
             turn = self._utter(thread, f"{key}_next" if follows else key, words, rng)
             if turn.text in texts:
-                # Said of another thing before: this time it is named.
+                # The same words were used for another topic: name the topic.
                 turn = self._utter(thread, key, words, rng)
             texts.add(turn.text)
             thread.add(turn, follows)
@@ -249,12 +251,12 @@ class Conversations(Episodic):
             thread.add(dataclasses.replace(turn, counts=False), follows=False)
 
     def _values(self, form: str, count: int, rng: random.Random) -> list[tuple[str, ...]]:
-        """Return different values of a form, each in all its spellings."""
+        """Return different values of a form, each with all its spellings."""
         values = [self._value(form, rng)]
         while len(values) < count:
             value = self._value(form, rng)
             if form[0].isdigit():
-                # Numbers that differ by one digit, not the first one.
+                # Numbers that differ in one digit other than the first.
                 last = values[-1][0]
                 at = rng.randrange(1, len(last))
                 value = (f"{last[:at]}{rng.randrange(10)}{last[at + 1 :]}",)
@@ -276,7 +278,7 @@ class Conversations(Episodic):
         return (str(rng.randint(int(low), int(high))),)
 
     def _topic(self, thread: _Thread, mine: bool) -> str:
-        """Return what a thread is about, in the words of its owner or of others."""
+        """Return the topic of a thread in the words of its owner or of others."""
         table, forms = self._things[thread.thing], self._table["genitive"]
         if mine:
             return table["mine"]
@@ -286,7 +288,7 @@ class Conversations(Episodic):
     def _utter(
         self, thread: _Thread, key: str, values: dict[str, str], rng: random.Random
     ) -> _Utterance:
-        """Return a turn in one of the wordings of a key."""
+        """Return a turn in a random wording of a key."""
         topic = self._topic(thread, thread.owner == thread.speaker)
         words = {"it": self._things[thread.thing]["it"], "topic": topic, **values}
         words |= {"It": _capital(words["it"]), "Topic": _capital(topic)}
@@ -315,7 +317,7 @@ class Conversations(Episodic):
 
 
 def _mixed(threads: Sequence[_Thread], rng: random.Random) -> list[_Utterance]:
-    """Return all turns of a conversation, those of each thread in their order."""
+    """Return all turns of a conversation; those of a thread keep their order."""
     timed: list[tuple[float, list[_Utterance]]] = []
     for thread in threads:
         times = sorted(rng.random() for _ in thread.runs)
@@ -338,5 +340,5 @@ SUITES = {
 
 
 def make(knobs: Knobs, language: Language, seed: str) -> Episodes:
-    """Return what makes the episodes of a setting of the knobs."""
+    """Return a generator of episodes with some settings."""
     return (Conversations if knobs.conversation else Events)(knobs, language, seed)

@@ -1,14 +1,14 @@
 """Episodes of events: who did what to which thing, in which town, on which day of a year.
 
-In an episode a person is in one town on one day, a town has one visitor on one day, and a person
-is in a town once: of who, where and when any two tell the third, so each question has one answer.
-Over all episodes of a seed the two that a question names come from a shuffled list, so that no
-question comes again before the list is used up: after 5,000 episodes at least.
+In an episode a person is in at most one town on a day, a town has at most one visitor on a day, and
+a person is in a town at most once. So any two of who, where and when determine the third, and each
+question has one answer. The two that a question names come from a list that is shuffled by the
+seed, so that questions do not repeat within 5,000 episodes.
 
-Sessions are equal parts of the year. Questions are about those before the last, if there are
-several, and each part has its share of the facts.
+Sessions are equal parts of the year, each with its share of the facts. If there are several,
+questions are about sessions before the last.
 
-Knobs and marks are those of all episodic suites, which `rulerlib.memory.episodic` lists.
+The settings and marks are shared with the conversations of `rulerlib.memory.episodic`.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ from rulerlib.tasks.family import Checked, knob, share
 
 MOST_FACTS = 100_000
 
-# An episode is asked this many questions at most: from there on another one is cheaper.
+# The maximum number of questions about an episode; for more, another episode is cheaper.
 MOST_PROBES = 20
 
 
 @dataclass(frozen=True)
 class Knobs(Checked):
-    """What can be set about an episodic suite.
+    """The settings of the episodic suites.
 
     Attributes
     ----------
     facts
-        How many facts are taught. In a conversation: how many things are told of, each of which
-        takes a turn, and further turns where it is corrected.
+        The number of facts. In a conversation, the number of values that are told, each in one
+        turn and in further turns if it is corrected.
     distractors
-        Near misses that are taught besides, for each question that an episode can be asked: the
-        same person in another town, the same town on another day, another person on the same day;
-        in a conversation the same thing of others, or other things of the same person.
+        The number of similar facts for each possible question: the same person in another town,
+        the same town on another day, another person on the same day; in a conversation the same
+        thing of others, or other things of the same person.
     reward_share, pin_share
-        The shares of all facts that are rewarded and that are pinned, exact to rounding.
+        The shares of facts that are rewarded and pinned, exact up to rounding.
     conversation
         Whether two people talk with each other. Otherwise events are told.
     corrections
-        How often at most what was told in a conversation is corrected. All corrections, or the
-        last one, may be taken back again, and other values are mentioned that never held.
+        The maximum number of corrections of a value in a conversation. All of them or the last one
+        may be taken back, and other values are mentioned that were never valid.
     sessions
-        In how many parts the facts are taught. Where there are several, questions are about facts
-        of parts before the last.
+        The number of parts in which the facts are taught. If there are several, questions are about
+        facts of parts before the last.
     unanswerable
-        The share of questions about what was never taught. Their answer is that it is unknown,
-        and every question of the suite says so.
+        The share of questions about events that were never taught. Their answer is "unknown", and
+        every question of the suite says so.
     context_budget
-        How many tokens a prompt may have; None: as many as it takes. It is only recorded here.
+        The maximum number of tokens of a prompt, or None. It is only recorded here.
     """
 
     facts: int = knob(20, whole_number, 1, MOST_FACTS)
@@ -73,39 +73,36 @@ class Knobs(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.conversation:
-            allowed_values = "1, for a conversation is held in one session"
-            require(self.sessions == 1, "sessions", self.sessions, allowed_values)
-            allowed_values = "0, for a conversation is asked about what was said"
-            require(not self.unanswerable, "unanswerable", self.unanswerable, allowed_values)
+            one, none = "1 in a conversation", "0 in a conversation"
+            require(self.sessions == 1, "sessions", self.sessions, one)
+            require(not self.unanswerable, "unanswerable", self.unanswerable, none)
         else:
-            allowed_values = "0, for only what is said in a conversation is corrected"
-            require(not self.corrections, "corrections", self.corrections, allowed_values)
-        allowed_values = f"at most the number of facts ({self.facts})"
-        require(self.sessions <= self.facts, "sessions", self.sessions, allowed_values)
-        allowed_values = "0, for only one fact can be asked about"
+            require(not self.corrections, "corrections", self.corrections, "0 without conversation")
+        most = f"at most the number of facts ({self.facts})"
+        require(self.sessions <= self.facts, "sessions", self.sessions, most)
         several = self.asked_about > 1 or not self.unanswerable
-        require(several, "unanswerable", self.unanswerable, allowed_values)
+        why = "0, because only one fact can be asked about"
+        require(several, "unanswerable", self.unanswerable, why)
 
     @property
     def most_probes(self) -> int:
-        """How many questions one episode can be asked: 20 at most."""
+        """The maximum number of questions about an episode, 20 at most."""
         if self.conversation:
             return min(MOST_PROBES, self.facts)
-        # What is not known takes two facts, each of which names one of the two that are asked for.
+        # A question without an answer takes two facts, one for each of the names in it.
         needed = 2 if self.unanswerable else 1
         return min(MOST_PROBES, self.asked_about // needed)
 
     @property
     def asked_about(self) -> int:
-        """How many facts may be asked about: all, or those of the sessions before the last."""
+        """The number of facts in the sessions that questions are about."""
         if self.sessions == 1:
             return self.facts
-        # The first fact of the last session.
         return -(-self.facts * (self.sessions - 1) // self.sessions)
 
 
 class Episodic(Episodes):
-    """Episodes about people and towns with invented names, in which some facts are marked."""
+    """Generates episodes about people and towns with invented names; some facts are marked."""
 
     knobs: Knobs
     section = "episodic"
@@ -113,12 +110,17 @@ class Episodic(Episodes):
     def marked(
         self, total: int, questions: Sequence[tuple[Sequence[int], bool]], rng: random.Random
     ) -> tuple[set[int], set[int]]:
-        """Return the numbers of the facts that are rewarded, and of those that are pinned.
+        """Return the numbers of the rewarded facts, and of the pinned facts.
 
-        Both are the share of all facts that the knobs set, exact to rounding, and no fact is both
-        unless the shares are more than all. For each question ``asked`` has the facts that it
-        needs, and whether one of these should be marked, as long as there are enough marks and
-        enough other facts. Beside what is asked about marks fall at random.
+        Their shares are exact up to rounding, and no fact is both unless the shares exceed 1.
+
+        Parameters
+        ----------
+        total
+            The number of facts.
+        questions
+            For each question the facts that it needs, and whether one of them should be marked if
+            there are enough marks and enough other facts. The other marks are random.
         """
         front = [rng.choice(facts) for facts, mark in questions if mark and facts]
         back = [fact for facts, mark in reversed(questions) if not mark for fact in facts]
@@ -139,11 +141,11 @@ NAMED = {
     "where": ("when", "who"),
     "when": ("who", "where"),
 }
-"""What questions ask for, in turn, and the two that each names; a day is named first."""
+"""What questions ask for, and the two values that each names; a day is named first."""
 
 KINDS = tuple(NAMED)
 
-# Nothing is told of the 29th of February.
+# There are no events on 29 February.
 _MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 DAYS = sum(_MONTHS)
@@ -153,7 +155,7 @@ _Pair = tuple[int | None, int | None, int | None]
 
 
 class Event(NamedTuple):
-    """A day, a person, a town, a deed, and the thing it was done to, by their numbers."""
+    """The numbers of a day, a person, a town, a deed, and the thing it was done to."""
 
     when: int
     who: int
@@ -164,7 +166,7 @@ class Event(NamedTuple):
 
 @dataclass
 class _Planned:
-    """A question before it is written; ``event`` tells the answer, if one does."""
+    """A question before it is worded; ``event`` is its answer, if there is one."""
 
     kind: str
     wording: int
@@ -175,7 +177,7 @@ class _Planned:
 
 
 class _Diary:
-    """Makes events, and keeps which pairs of a person, a town and a day are taken."""
+    """Draws events so that no pair of a person, a town and a day repeats."""
 
     def __init__(self, people: int, towns: int, things: Sequence[int], rng: random.Random) -> None:
         self._people, self._towns, self._things, self._rng = people, towns, things, rng
@@ -185,7 +187,7 @@ class _Diary:
     def keep(
         self, who: int | None = None, where: int | None = None, when: int | None = None
     ) -> bool:
-        """Take a pair, and return whether it was free."""
+        """Reserve a pair, and return whether it was free."""
         pair = who, where, when
         free = pair not in self._taken
         self._taken.add(pair)
@@ -198,10 +200,10 @@ class _Diary:
         deed: int | None = None,
         besides: int | None = None,
     ) -> Event:
-        """Return a new event, of which no pair was taken but the one that is named.
+        """Return a new event with the values in ``named``; its other pairs were free.
 
-        It is on one of ``days`` if no day is named. Two names are a pair that was kept for it.
-        ``deed`` is done, if given, and not to the thing ``besides``.
+        Two values in ``named`` are a pair that was reserved for it. Without a day, it is on one of
+        ``days``. It has the given ``deed``, and not the thing ``besides``.
         """
         rng = self._rng
         while True:
@@ -225,7 +227,7 @@ class _Diary:
 
 
 class Events(Episodic):
-    """Makes episodes of events, as many as the language has names for."""
+    """Generates episodes of events, as many as the language has names for."""
 
     def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
         super().__init__(knobs, language, seed)
@@ -235,12 +237,12 @@ class Events(Episodic):
         self._spelled = [*self._calendar()]
         starts = [-(-part * DAYS // knobs.sessions) for part in range(knobs.sessions + 1)]
         self._days = [*map(range, starts, starts[1:])]
-        # A person is told of once a day; what comes with the questions may fall into one session.
+        # A person has one event a day, and all facts for questions may be in one session.
         brought = self.most_probes * (knobs.distractors + 2)
         least = len(self._people) * min(map(len, self._days)) - brought
         most = max(0, least * knobs.sessions)
-        allowed_values = f"at most {most}, for which this language has names"
-        require(knobs.facts <= most, "facts", knobs.facts, allowed_values)
+        allowed = f"at most {most}, because this language has no more names"
+        require(knobs.facts <= most, "facts", knobs.facts, allowed)
 
     def _episode(self, index: int, probes: int) -> Episode:
         rng = random.Random(f"{self.seed} events {index}")
@@ -263,7 +265,7 @@ class Events(Episodic):
         return Episode(f"events-{index}", tuple(facts), tuple(questions))
 
     def _draw(self, index: int, rng: random.Random) -> tuple[list[_Planned], list[Event]]:
-        """Return all questions of an episode, and its events in their order."""
+        """Return all questions of an episode, and its events in order."""
         knobs = self.knobs
         diary = _Diary(
             len(self._people), self._towns, [len(deed["things"]) for deed in self._deeds], rng
@@ -273,14 +275,14 @@ class Events(Episodic):
         places = places[: knobs.asked_about]
         rng.shuffle(places)
         plans = [self._plan(index, k, places.pop(), rng) for k in range(self.most_probes)]
-        # All that is asked about before any of it is told, so that nothing else takes it.
+        # Reserve the pairs of all questions first.
         for plan in plans:
             diary.keep(**plan.named)
         for k, plan in enumerate(plans):
             if self._answerable(index + k):
                 plan.event = diary.put(self._days[plan.session], plan.named, plan.deed)
                 continue
-            # Both that the question names are told of, but not of the same event.
+            # Both names in the question occur, but not in the same event.
             for (name, value), session in zip(
                 plan.named.items(), (plan.session, places.pop()), strict=True
             ):
@@ -293,15 +295,15 @@ class Events(Episodic):
         return plans, sorted(diary.events, key=lambda event: event.when)
 
     def _plan(self, index: int, k: int, session: int, rng: random.Random) -> _Planned:
-        """Return question ``k`` of an episode, which no other question of its kind repeats."""
+        """Return question ``k`` of an episode, which differs from all others of its kind."""
         kind = KINDS[(index + k) % len(KINDS)]
-        # No two questions of a kind have the same number.
+        # The number of the question among all of its kind.
         number = index * math.ceil(self.most_probes / len(KINDS)) + k // len(KINDS)
         people, days = len(self._people), self._days[session]
         ways = len(self._table["ask"][kind])
         wording, deed = rng.randrange(ways), rng.randrange(len(self._deeds))
         if kind == "where":
-            # There are fewest pairs of a person and a day, so each is asked in every wording.
+            # There are few pairs of a person and a day, so each is asked in every wording.
             total = people * len(days) * ways
             who, rest = divmod(
                 self.names.shuffled(f"who {session}", number, total), len(days) * ways
@@ -319,14 +321,14 @@ class Events(Episodic):
         return _Planned(kind, wording, {"who": who, "where": where}, deed, session)
 
     def _answerable(self, turn: int) -> bool:
-        """Return whether the question of a turn has an answer; each kind lacks the same share."""
+        """Return whether a question has an answer; the share is the same for each kind."""
         share = self.knobs.unanswerable
         number, kind = divmod(turn, len(KINDS))
         shift = kind / len(KINDS)
         return math.floor((number + 1) * share + shift) == math.floor(number * share + shift)
 
     def _near_misses(self, plan: _Planned, diary: _Diary) -> None:
-        """Put events into the diary that have one of who, where and when with what is asked."""
+        """Draw events that share one of who, where and when with a question."""
         event, shared = plan.event, plan.named
         if event:
             shared = {"who": event.who, "where": event.where, "when": event.when}
@@ -336,9 +338,9 @@ class Events(Episodic):
             diary.put(range(DAYS), {name: shared[name]}, plan.deed, event.thing if event else None)
 
     def _others(self, count: int, days: range, diary: _Diary, rng: random.Random) -> None:
-        """Put events into the diary that no question is about."""
+        """Draw events that no question is about."""
         total = len(self._people) * len(days)
-        # Drawn without repetition, for of many facts most people are told of on most days.
+        # Without repetition, because of many facts most people have events on most days.
         enough = count + len(diary.events) + MOST_PROBES
         for drawn in rng.sample(range(total), min(total, enough)):
             if not count:
@@ -360,7 +362,7 @@ class Events(Episodic):
         return Probe(text, golds, needs, plan.kind, facts)
 
     def _golds(self, kind: str, event: Event) -> tuple[str, ...]:
-        """Return the answers that count, first the one that stands in the fact."""
+        """Return the accepted answers, the one in the fact first."""
         if kind == "who":
             return (self._people[event.who],)
         if kind == "when":
@@ -394,5 +396,5 @@ class Events(Episodic):
 
 
 def _marked(turn: int) -> bool:
-    """Return whether the question of a turn is about a marked fact: every other one of a kind."""
+    """Return whether a question is about a marked fact, which is every other one of a kind."""
     return (turn + turn // len(KINDS)) % 2 == 1

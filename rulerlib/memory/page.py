@@ -34,8 +34,7 @@ def write(path: Path, folders: Sequence[Path], stopped: Sequence[str] = ()) -> P
         If a file cannot be written.
     """
     rows = results.of_runs(folders)
-    sentences = [*stopped, tables.reader_ceiling(rows), tables.no_better(rows)]
-    marked = ["# Memories", *map(_escaped, sentences)]
+    marked = ["# Memories", *map(_escaped, stopped)]
     lines = [f"<p>{sentence}</p>" for sentence in marked[1:]]
     for heading, tabulate in TABLES.items():
         made = tabulate(rows)

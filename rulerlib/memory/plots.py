@@ -1,4 +1,4 @@
-"""Memory presets by suite, by the number of facts taught, and where their answers were lost.
+"""Figures of memories: scores by suite, capacity, and where answers were lost.
 
 Each figure is of one model in one language; `rulerlib.analysis.parts` takes a table apart.
 """
@@ -22,10 +22,10 @@ LOOKS = {
 }
 """A colour and a hatch for each of `rulerlib.memory.tables.FATES`, in their order."""
 
-# As in that module, which would bring all memories along.
+# As in `rulerlib.memory.tables`, which would import all memories.
 ORACLE = "oracle"
 
-# Lines at what can be had for nothing, and at the ceiling: their dashes and their words.
+# The lines of the floors and the ceiling: their colours, dashes and labels.
 _FLOORS = ("constant", "chance")
 _LINES = {
     "constant": ("#555555", "--", "always the most frequent answer"),
@@ -38,10 +38,10 @@ _CAPACITY = {"em": "answered rightly", "recall_at_5": "recall at 5"}
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with what each row is called, and in which panel it stands.
+    """Return the table with the name and the panel of each row.
 
-    A row is called by its preset, with the settings that were changed; a panel by its suite, with
-    what else is averaged separately.
+    The name is the preset with its changes; the panel is the suite with what else is averaged
+    separately.
     """
     name, panel = table["preset"], table.get("suite", pd.Series("", table.index))
     if "changes" in table:
@@ -61,7 +61,7 @@ def _with_ends(measure: str) -> tuple[str, str, str]:
 def _panels(
     table: pd.DataFrame, names: Sequence[str]
 ) -> tuple[Any, list[tuple[Any, str, pd.DataFrame]]]:
-    """Return a figure with a panel for each suite, in which each name has a row."""
+    """Return a figure with a panel for each suite and a row for each name."""
     parts = base.by_name(table, "panel")
     figure, drawn = base.panels(len(parts), 3, "", (2.6, 0.9 + 0.24 * len(names)), (1.2, 0.5))
     for axes in drawn:
@@ -72,7 +72,7 @@ def _panels(
 
 
 def _below(figure: Any, drawn: Sequence[Any], words: str) -> None:
-    """Say below the panels what is measured, and below the figure what its marks are."""
+    """Label the axes, and add a legend below the figure."""
     entries: dict[str, Any] = {}
     for axes in drawn:
         handles, labels = axes.get_legend_handles_labels()
@@ -92,9 +92,9 @@ def _below(figure: Any, drawn: Sequence[Any], words: str) -> None:
 def matrix(
     table: pd.DataFrame, floors: pd.DataFrame | None = None, title: str | None = None
 ) -> base.Figure:
-    """Return a figure of the exact matches of all presets by suite: dots with their intervals.
+    """Return a figure of the exact match of all presets by suite, with intervals.
 
-    Lines stand at chance, at the constant answer, and at the oracle where it was asked.
+    Lines mark chance, the most frequent answer, and the oracle if it was asked.
 
     Parameters
     ----------
@@ -110,9 +110,9 @@ def matrix(
 
     Notes
     -----
-    Each dot is a preset's share of right answers in a suite, the bar its 95% interval. A
-    preset whose bar does not lie beyond the grey lines has not been shown to remember; the
-    green line is what the model does with the facts before it.
+    Each dot is a preset's share of right answers in a suite, the bar its 95% interval. A preset
+    whose bar is not to the right of the grey lines has not been shown to remember. The green line
+    is the score of the model with the facts given.
     """
     base.check(table, "measured preset")
     rows = _named(table)
@@ -135,7 +135,7 @@ def matrix(
 
 
 def _levels(part: pd.DataFrame, floors: pd.DataFrame | None, suite: str) -> dict[str, float]:
-    """Return where lines stand in the panel of a suite, by their names in `_LINES`."""
+    """Return the positions of the lines in the panel of a suite, by their names in `_LINES`."""
     levels = {}
     if floors is not None and len(floors):
         rows = _named(floors.assign(preset=""))
@@ -165,8 +165,8 @@ def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
 
     Notes
     -----
-    Each bar is all questions of a suite. Blue was right, orange lost by the model, yellow by
-    want of room in the prompt, grey by the memory.
+    Each bar is all questions of a suite. Blue was right, orange was lost by the model, yellow by
+    the limit of the prompt, and grey by the memory.
     """
     base.check(table, "question")
     rows = _named(table)
@@ -199,8 +199,8 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
 
     Notes
     -----
-    From left to right more is taught, from point to point a multiple. Left, what was answered;
-    right, what the store found, which needs no model. Bars are 95% intervals.
+    The number of facts grows from left to right. The left panel shows answers, the right panel what
+    the store found, which needs no model. Bars are 95% intervals.
     """
     base.check(table, "measured number of facts")
     figure, drawn = base.panels(2, 2, "share (bar: 95% interval)", (4.6, 3.6), (0, 0.6))
@@ -209,7 +209,7 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         for number, (name, part) in enumerate(parts.items()):
             if part[measure].isna().all():
                 continue
-            # Side by side, so that each bar is seen.
+            # Side by side, so that each bar is visible.
             at = part["facts"] * 1.05 ** (number - (len(parts) - 1) / 2)
             mean, low, high = (part[column] for column in _with_ends(measure))
             look = base.look(number)

@@ -23,16 +23,16 @@ from rulerlib.parts import Part, in_order
 
 
 class PromptedQuestion(NamedTuple):
-    """A question as it is put to a model, with what was recalled for it.
+    """A prompt with recalled texts and a question.
 
     Attributes
     ----------
     text
-        The prompt without the answer prefix and without any chat template.
+        The prompt without the answer prefix and the chat template.
     answer_prefix
         The beginning of the answer, which the model continues.
     parts
-        Where the question stands, and, as the context, what was recalled.
+        The positions of the question and of the recalled texts (the context).
     """
 
     text: str
@@ -41,30 +41,28 @@ class PromptedQuestion(NamedTuple):
 
 
 def wording(language: Language) -> dict[str, Any]:
-    """Return the checked wording of a language for all that memories say.
+    """Return the wording of a language for memories.
 
     Raises
     ------
     DataError
-        If it has none, or an incomplete one: names the file and the place.
+        If it is missing or incomplete.
     """
     return slots.section(language, "memory")
 
 
 def asked(language: Language, question: str, recalled: Sequence[str]) -> PromptedQuestion:
-    """Return a question as it is put to a model.
-
-    Each text stands in it as it is, whatever braces and line breaks it holds.
+    """Return the prompt of a question with unchanged recalled texts.
 
     Parameters
     ----------
     recalled
-        The texts that stand before the question, in their order; without any, it stands alone.
+        The texts before the question, in their order; without any, the prompt is the question.
 
     Raises
     ------
     DataError
-        If the language has no wording for it.
+        If the language has no wording for memories.
     """
     ask = wording(language)["ask"]
     words = {"question": question, "facts": "\n".join(recalled)}
@@ -75,14 +73,11 @@ def asked(language: Language, question: str, recalled: Sequence[str]) -> Prompte
 
 
 def leak(prompt: str, taught: Iterable[str]) -> str | None:
-    """Return a text that was taught and stands in a prompt that must hold none; None: none does.
-
-    Case and the kind of white space do not count.
-    """
+    """Return a taught text that is part of a prompt, or None; case and white space are ignored."""
     folded = _folded(prompt)
     for text in taught:
         line = _folded(text)
-        # A short one such as "Yes." is none where it ends a longer word.
+        # A short text such as "Yes." may not be part of a longer word.
         if line and line in folded and re.search(rf"(?<!\w){re.escape(line)}(?!\w)", folded):
             return text
     return None
@@ -93,14 +88,14 @@ def _folded(text: str) -> str:
 
 
 def beside(prompt: str, texts: Sequence[str]) -> str:
-    r"""Return a prompt without what a memory delivered, which stands in it line by line.
+    r"""Return a prompt without the recalled texts, which are consecutive lines in it.
 
     >>> beside("Known: A is B. What is A?", ["A is B."])
     'Known: \n What is A?'
     """
     if not texts:
         return prompt
-    # What is left must not become a sentence that stood nowhere.
+    # A line break, so that the remaining parts do not join into a new sentence.
     before, delivered, after = prompt.partition("\n".join(texts))
     return f"{before}\n{after}" if delivered else prompt
 

@@ -1,4 +1,4 @@
-"""Facts that link into chains: who and what belongs together, asked over several hops.
+"""Facts that link into chains, asked about over several hops.
 
 An example of ``semantic`` (English, shortened)::
 
@@ -12,15 +12,15 @@ An example of ``semantic`` (English, shortened)::
 
     golds: ["Knondebury", "in Knondebury"]
 
-Relations lead one way, and of one thing to one thing alone, so that a start and the relations of a
-question lead to one answer. Distractors go over the same relations from elsewhere to other answers;
-what is left of the facts tells more about what was named already. No relation occurs twice in a
+A relation leads from one thing to one other thing, so that the start and the relations of a
+question lead to one answer. Distractors follow the same relations from another start to another
+answer; the remaining facts are about names that occur already. No relation occurs twice in a
 question.
 
 With ``contradictions`` every fact is a note with a date, or is told by a source, and one link of
-each chain is told twice: two facts disagree, the question says which of them holds, and the other
-one leads to a wrong answer. The fact that holds comes first in every other episode. A fact's
-``day`` is when it is told, one a day, whatever date stands in a note.
+each chain is told twice: the two facts contradict each other, the question says which one counts,
+and the other one leads to a wrong answer. The fact that counts comes first in every other episode.
+The ``day`` of a fact is when it is told, one a day, whatever the date of its note.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-from collections import defaultdict
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from random import Random
@@ -36,75 +35,72 @@ from typing import Any, NamedTuple
 
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Names, Probe, Spans, told
-from rulerlib.memory.sentences import RELATIONS
+from rulerlib.memory.sentences import RELATIONS, RULES
 from rulerlib.tasks.family import Checked, knob
 
-# The kinds of all that has a name.
 KINDS = ("person", "town", "ship", "river")
+"""The kinds of names."""
 
-CONTRADICTIONS = ("date", "source")
-# By what it is decided which of two facts holds; where questions begin, in turn.
 STARTS = KINDS[:3]
+"""The kinds of names with which questions begin, which alternate."""
 
-FACTS, DISTRACTORS = 100_000, 64  # At most: about as many facts as the names suffice for.
+# The maximum number of facts and of distractors; the names suffice for about as many.
+FACTS, DISTRACTORS = 100_000, 64
 
-# The most questions about one episode, and the most chains on the way to them: of 288 people, each
-# has one teacher, and enough must be left to draw from.
+# The maximum number of questions about an episode, and of chains for them: there are 288 people,
+# each has one teacher, and enough must be left to draw from.
 PROBES, CHAINS = 8, 240
-
-SHARE, YEAR = (3, 4), 365  # Of four facts three are for questions and distractors at most.
 
 
 @dataclass(frozen=True)
 class Knobs(Checked):
-    """What can be set about facts that link into chains.
+    """The settings of facts that link into chains.
 
     Attributes
     ----------
     facts
-        How many facts an episode has, contradictions among them.
+        The number of facts in an episode, contradictions included.
     hop_depth
-        How many facts an answer follows from, 2 to 4.
+        The number of facts that an answer needs, 2 to 4.
     contradictions
-        None: no two facts disagree. By ``"date"`` the later note holds, by ``"source"`` the
-        better source.
+        ``"date"``: the later note counts; ``"source"``: the better source. If None, no two facts
+        contradict each other.
     distractors
-        At least how many other things of the answer's kind the same relation leads to. They stand
-        at the end of chains as long as the one that is asked for, or, where ``facts`` are few, of
-        shorter ones.
+        The minimum number of other answers to which the same relation leads. Each is the end of a
+        chain as long as that of the question, or shorter if ``facts`` are few.
     """
 
     facts: int = knob(20, whole_number, 1, FACTS)
     hop_depth: int = knob(2, whole_number, 2, 4)
-    contradictions: str | None = knob(None, one_of, CONTRADICTIONS)
+    contradictions: str | None = knob(None, one_of, RULES)
     distractors: int = knob(4, whole_number, 0, DISTRACTORS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         least = self.hop_depth + self.contradicted + sum(self.shortest)
-        allowed_values = f"at least {least} for these chains and distractors"
-        require(self.facts >= least, "facts", self.facts, allowed_values)
+        allowed = f"at least {least} for these chains and distractors"
+        require(self.facts >= least, "facts", self.facts, allowed)
 
     @property
     def contradicted(self) -> int:
-        """How many links of a chain are told twice: 0 or 1."""
+        """The number of links of a chain that are told twice: 0 or 1."""
         return int(self.contradictions is not None)
 
     @property
     def most_probes(self) -> int:
-        """How many questions one episode can be asked, 8 at most."""
+        """The maximum number of questions about an episode, 8 at most."""
         cost = self.hop_depth * (1 + max(self.distractors, self.contradicted)) + self.contradicted
-        room = self.facts * SHARE[0] // SHARE[1]
-        most = min(PROBES, CHAINS // (2 + self.distractors), room // cost)
-        # Kinds of starts take turns, also where only the first question is asked.
+        # At most three of four facts are for questions and distractors.
+        most = min(PROBES, CHAINS // (2 + self.distractors), self.facts * 3 // 4 // cost)
+        # The kinds of starts alternate even if only the first question is asked.
         return max(1, most - (most % len(STARTS) == 0))
 
     @property
     def shortest(self) -> list[int]:
-        """How many facts each distractor of a question has at the least."""
+        """The minimum number of facts for each distractor of a question."""
         if not self.contradicted:
             return [1] * self.distractors
-        # The fact that does not hold leads into the first one.
+        # The fact that does not count leads into the first distractor.
         return [self.hop_depth - 1] + [1] * (self.distractors - 1)
 
 
@@ -119,7 +115,10 @@ class Link(NamedTuple):
 
 @dataclass
 class Chain:
-    """A question's start, relations and links; ``overruled`` is a link that leads to ``wrong``."""
+    """The start, relations and links of a question.
+
+    ``overruled`` is the number of the link that does not count and leads to ``wrong``.
+    """
 
     start: str
     path: tuple[str, ...]
@@ -129,18 +128,19 @@ class Chain:
 
 
 class Web:
-    """The links of an episode, as they are drawn: of a name and a relation there is one at most."""
+    """The links of an episode while they are drawn: at most one for each name and relation."""
 
     def __init__(self, names: Names, rng: Random) -> None:
         self._names, self._rng = names, rng
         self.links: list[Link] = []
         self.used = set[tuple[str, str]]()
-        self._names_met = set[str]()
-        self._present = defaultdict[str, list[str]](list)
+        self._present: dict[str, list[str]] = {kind: [] for kind in KINDS}
+        self._met = set[str]()
+        # The names and relations for which there is no link yet.
         self._open: list[tuple[str, str]] = []
 
     def free(self, kind: str, relation: str, without: Container[str]) -> str:
-        """Return a name at random that has no such relation yet, and keep it free."""
+        """Reserve and return a random name that does not have a relation yet."""
         name = self.other(kind, without)
         while (name, relation) in self.used:
             name = self.other(kind, without)
@@ -148,7 +148,7 @@ class Web:
         return name
 
     def other(self, kind: str, without: Container[str]) -> str:
-        """Return a name at random that is none of some others."""
+        """Return a random name that is not in ``without``."""
         name = self._names.draw(kind, self._rng)
         while name in without:
             name = self._names.draw(kind, self._rng)
@@ -165,12 +165,14 @@ class Web:
     def chain(
         self, start: str, path: tuple[str, ...], ends: set[str], without: set[str]
     ) -> list[int]:
-        """Add the links of a path that leads over none of ``without`` to a new one of ``ends``."""
+        """Add the links of a path that avoids ``without`` and ends at a name not in ``ends``."""
         numbers, name, passed = [], start, without | {start}
-        for relation, further in zip(path, (*path[1:], None), strict=True):
+        for place, relation in enumerate(path):
             kind = RELATIONS[relation][1]
-            near = self.free(kind, further, passed) if further else ""
-            target = near or self.other(kind, passed | ends)
+            if place + 1 < len(path):
+                target = self.free(kind, path[place + 1], passed)
+            else:
+                target = self.other(kind, passed | ends)
             numbers.append(self.add(name, relation, target))
             passed.add(target)
             name = target
@@ -178,7 +180,7 @@ class Web:
         return numbers
 
     def tempt(self, chain: Chain, facts: int) -> None:
-        """Add what a chain's last relation says of its start, for whoever leaves out the rest."""
+        """Add a direct link from a chain's start by its last relation, to a wrong answer."""
         kind, last = RELATIONS[chain.path[0]][0], chain.path[-1]
         of, to = RELATIONS[last]
         if of == kind and (chain.start, last) not in self.used and len(self.links) < facts:
@@ -191,7 +193,7 @@ class Web:
         while len(self.links) < facts:
             while not self._open:
                 self._meet(*next(fresh))
-            # Any one of them, without moving all that follow.
+            # Remove a random one without moving the others.
             at = rng.randrange(len(self._open))
             self._open[at], self._open[-1] = self._open[-1], self._open[at]
             subject, relation = self._open.pop()
@@ -204,8 +206,8 @@ class Web:
             self.add(subject, relation, target)
 
     def _meet(self, name: str, kind: str) -> None:
-        if name not in self._names_met:
-            self._names_met.add(name)
+        if name not in self._met:
+            self._met.add(name)
             self._present[kind].append(name)
             self._open += [(name, key) for key, (of, _) in RELATIONS.items() if of == kind]
 
@@ -217,9 +219,8 @@ class Web:
                     yield self._names.name(kind, number), kind
 
 
-@functools.cache
-def paths(kind: str, depth: int) -> tuple[tuple[str, ...], ...]:
-    """Return all ways to go over ``depth`` different relations from a kind."""
+def paths(kind: str, depth: int) -> list[tuple[str, ...]]:
+    """Return all sequences of ``depth`` different relations that begin at a kind of name."""
     ways: list[tuple[str, ...]] = [()]
     for _ in range(depth):
         ways = [
@@ -228,27 +229,27 @@ def paths(kind: str, depth: int) -> tuple[tuple[str, ...], ...]:
             for relation, (of, _) in RELATIONS.items()
             if of == (RELATIONS[way[-1]][1] if way else kind) and relation not in way
         ]
-    return tuple(ways)
+    return ways
 
 
 class Semantic(Episodes):
-    """Makes the episodes of one setting of the knobs."""
+    """Generates episodes with the same settings."""
 
     knobs: Knobs
     section = "semantic"
 
     @property
     def limit(self) -> int:
-        """How many episodes there are: as many as have questions of their own."""
+        """The number of episodes whose questions do not repeat."""
         numbers = (len(self._paths[kind]) * self.names.count(kind) for kind in STARTS)
         return min(numbers) * len(STARTS) // self.most_probes
 
     @functools.cached_property
     def _paths(self) -> dict[str, list[tuple[str, ...]]]:
-        """What is asked from each kind of start, at random; half of the answers are people."""
+        """The paths from each kind of start in random order; half of the answers are people."""
         orders = {}
         for kind in STARTS:
-            ways = list(paths(kind, self.knobs.hop_depth))
+            ways = paths(kind, self.knobs.hop_depth)
             rng = Random(f"{self.seed} semantic paths {kind}")
             rng.shuffle(ways)
             people = [way for way in ways if RELATIONS[way[-1]][1] == "person"]
@@ -258,7 +259,7 @@ class Semantic(Episodes):
         return orders
 
     def _start(self, number: int) -> Chain:
-        """Return a start and a path of their own; those of one episode have different starts."""
+        """Return a new start and path; those of one episode have different starts."""
         turn, kind = divmod(number, len(STARTS))
         ways = self._paths[STARTS[kind]]
         again, at = divmod(turn, self.names.count(STARTS[kind]))
@@ -276,14 +277,14 @@ class Semantic(Episodes):
             web.tempt(chain, self.knobs.facts)
         web.fill(self.knobs.facts)
         facts, numbers = self._tell(web.links, chains, index, rng)
-        questions = (
+        questions = [
             self._ask(chain, web.links, numbers, Random(f"{self.seed} semantic {index} {place}"))
             for place, chain in enumerate(chains[:probes])
-        )
+        ]
         return Episode(f"semantic-{index}", facts, tuple(questions))
 
     def _link(self, chain: Chain, web: Web, rng: Random) -> None:
-        """Add the links of a chain, its distractors, and what disagrees with one of its links."""
+        """Add the links of a chain, its distractors, and its contradiction."""
         hops, path, ends = self.knobs.hop_depth, chain.path, set[str]()
         chain.links = web.chain(chain.start, path, ends, set())
         nodes = {chain.start, *(web.links[number].object for number in chain.links)}
@@ -301,10 +302,10 @@ class Semantic(Episodes):
 
     @functools.cached_property
     def _lengths(self) -> list[int]:
-        """How many links each distractor of a question has, the first one most."""
+        """The number of links of each distractor of a question; the first one has the most."""
         knobs, lengths = self.knobs, self.knobs.shortest
-        least = knobs.hop_depth + knobs.contradicted + sum(lengths)
-        spare = knobs.facts // self.most_probes - least
+        spare = knobs.facts // self.most_probes
+        spare -= knobs.hop_depth + knobs.contradicted + sum(lengths)
         for longer in range(2, knobs.hop_depth + 1):
             for at, length in enumerate(lengths):
                 if length < longer and spare > 0:
@@ -314,7 +315,7 @@ class Semantic(Episodes):
     def _tell(
         self, links: list[Link], chains: list[Chain], index: int, rng: Random
     ) -> tuple[tuple[Fact, ...], list[int]]:
-        """Return the facts in random order, and for each link the number of its fact."""
+        """Return the facts in random order, and the number of the fact of each link."""
         order = list(range(len(links)))
         rng.shuffle(order)
         numbers = [0] * len(links)
@@ -334,27 +335,27 @@ class Semantic(Episodes):
         return tuple(facts), numbers
 
     def _held(self, chain: Chain, links: list[Link]) -> int:
-        """Return the number of the link that the overruled one disagrees with."""
+        """Return the number of the link that the overruled one contradicts."""
         assert chain.overruled is not None
         slot = links[chain.overruled][:2]
         return next(number for number in chain.links if links[number][:2] == slot)
 
     def _marks(self, links: list[Link], chains: list[Chain], rng: Random) -> list[int]:
-        """Return the day of each link's note, or the place of its source; nothing without them."""
+        """Return the day of each link's note or the position of its source; empty without notes."""
         if self.knobs.contradictions is None:
             return []
         dated = self.knobs.contradictions == "date"
-        marks = range(YEAR if dated else len(self.wording["notes"]["sources"]))
+        marks = range(365 if dated else len(self.wording["notes"]["sources"]))
         drawn = rng.choices(marks, k=len(links))
         for chain in chains:
             if chain.overruled is not None:
-                # The later day holds, and the source that stands first.
+                # The later day counts, and the source that is listed first.
                 pair = sorted(rng.sample(marks, 2), reverse=dated)
                 drawn[self._held(chain, links)], drawn[chain.overruled] = pair
         return drawn
 
     def _sentence(self, link: Link, mark: int | None, rng: Random) -> tuple[str, Spans]:
-        """Return how a link is told, with what a note says before it, and its values."""
+        """Return the sentence of a link, with the note before it, and where its values are."""
         say = rng.choice(self.wording["relations"][link.relation]["say"])
         text, spans = told(say, {"a": link.subject, "b": link.object})
         values = {"subject": spans["a"], "object": spans["b"]}
@@ -377,7 +378,7 @@ class Semantic(Episodes):
         """Return the question about a chain."""
         relations, last = self.wording["relations"], chain.path[-1]
         text = rng.choice(relations[last]["ask"]).format(x=self._called(chain))
-        # A clause that ends the question, or ends with another one, needs no comma of its own.
+        # A clause needs no comma at the end of a question or before another comma.
         text = re.sub(r",+(?=\?)", "", re.sub(",{2,}", ",", text))
         kind, answer = RELATIONS[last][1], links[chain.links[-1]].object
         facts: dict[str, Any] = {"start": chain.start, "path": list(chain.path)}
@@ -389,10 +390,10 @@ class Semantic(Episodes):
         return Probe(text, tuple(golds), needs, kind, facts)
 
     def _called(self, chain: Chain) -> str:
-        """Return a phrase for what the last relation of a chain is asked about."""
+        """Return a phrase for the subject of the last relation of a chain."""
         kind = RELATIONS[chain.path[0]][0]
         text: str = self.wording["kinds"][kind]["name"].format(name=chain.start)
-        # Only a name, or what follows one in the genitive, can stand in the genitive.
+        # Only a name, or what follows one in the genitive, can be in the genitive.
         short = kind == "person"
         for relation in chain.path[:-1]:
             table = self.wording["relations"][relation]

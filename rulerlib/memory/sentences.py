@@ -1,7 +1,7 @@
-"""Reading: what a sentence or a question says, by the wording of a language pack turned around.
+"""A parser of sentences and questions, made from the templates of a language pack.
 
-The templates that a suite tells its facts with become patterns, so that a memory knows who and what
-a sentence is about. Nothing else is known: what a pack does not word is not read.
+The templates with which a suite tells its facts become patterns, so that a memory knows whom and
+what a sentence is about. Sentences with another wording are not parsed.
 
 >>> from rulerlib.languages import load
 >>> reader = Reader(load("en"))
@@ -40,44 +40,44 @@ RELATIONS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("captain", "mate"), ("ship", "person")),
     "mouth": ("river", "town"),
 }
-"""For each relation the kinds of what it leads from and to."""
+"""The kinds of names that each relation leads from and to."""
 
 RULES = ("date", "source")
-"""By what a note, and a question, may say which of two facts holds."""
+"""What may decide which of two contradicting facts counts."""
 
 TURNS = (
     "aside", "correct_next correct", "first_next first", "last_next last", "say_aside say",
 )  # fmt: skip
-"""The wordings of each kind of turn, which has the name of the first but for what follows ``_``."""
+"""The keys of the templates for each kind of turn; the part before ``_`` is the kind."""
 
 NAME = r"[^\W\d_]+(?:-[^\W\d_]+)*"
-"""The pattern of a slot for a name, which is one word."""
+"""The pattern of a name, which is one word."""
 
-# A thing or a place, and a phrase.
+# The patterns of a thing or a place, and of a phrase.
 _WORDS, _ANY = r"[^.:?!]+?", r".+?"
 
 _SLOT = re.compile(r"\{(\w+)\}")
 
-# Characters of a sentence, and phrases in each other: more is no suite's, and takes patterns long.
+# Limits on the length of a sentence and on nested phrases; longer ones would take too much time.
 _LONGEST, _DEEPEST = 800, 8
 
 
 class ReadFact(NamedTuple):
-    """What a sentence says.
+    """A parsed sentence.
 
     Attributes
     ----------
     kind
         ``"relation"`` (values subject, object and, of a note, date or source), ``"event"`` (who,
-        did, what, where, when), ``"step"`` (from, direction, to and, where it is told, who) or
-        ``"opening"`` (town): what the walks through a town begin with.
+        did, what, where, when), ``"step"`` (from, direction, to and sometimes who) or ``"opening"``
+        (town), the beginning of the walks through a town.
     values
-        The words of the sentence by what they are.
+        The words of the sentence by their role.
     relation
         The name of a relation in `RELATIONS`; empty for other kinds.
     rank
-        Of two notes the one with the larger rank holds: a later date, a better source. Of an event
-        the place of its day in the year, which grows with it. 0 where nothing is said.
+        Of two notes the one with the larger rank counts: a later date, a better source. For an
+        event, a number that grows with its day in the year. 0 otherwise.
     """
 
     kind: str
@@ -91,7 +91,7 @@ class ReadFact(NamedTuple):
 
 
 class ReadQuestion(NamedTuple):
-    """What a question asks.
+    """A parsed question.
 
     Attributes
     ----------
@@ -100,13 +100,13 @@ class ReadQuestion(NamedTuple):
         of who, where and when, and did), ``"length"`` or ``"route"`` (start, goal, town) or
         ``"stand"`` (start, town).
     values
-        The words of the question by what they are; ``did`` is as facts say it.
+        The words of the question by their role; ``did`` is spelled as in facts.
     path
         The relations that lead from the start to the answer.
     rule
-        One of `RULES`, if the question says which facts hold.
+        One of `RULES`, if the question says which facts count.
     moves
-        The words for the directions that somebody goes in.
+        The words for the directions of a walk.
     """
 
     kind: str
@@ -117,19 +117,19 @@ class ReadQuestion(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What a turn of a conversation says, or asks.
+    """A parsed turn of a conversation, or a question about one.
 
     Attributes
     ----------
     kind
-        ``"say"``, ``"correct"``, ``"first"`` and ``"last"`` (what was said first, or before the
-        last correction, holds after all) or ``"aside"`` (nothing that holds).
+        ``"say"``, ``"correct"``, ``"first"`` and ``"last"`` (the first value, or the one before the
+        last correction, is valid after all) or ``"aside"`` (a value that is not valid).
     speaker
-        Who says it; empty of a question.
+        The speaker; empty for a question.
     topic
-        Whose thing it is about, and which; None: what the turn before it was about.
+        The owner and the thing, or None for the topic of the turn before.
     value
-        What holds by it; empty where it says no value.
+        The value, if there is one.
     """
 
     kind: str
@@ -139,14 +139,14 @@ class Turn(NamedTuple):
 
 
 class Templates(list[tuple[re.Pattern[str], str, tuple[str, ...], tuple[str, Any]]]):
-    """Templates as patterns; a text is held against those alone whose longest piece it has.
+    """Templates as patterns; only those whose longest literal piece is in a text are tried.
 
-    Each is what a text must be like, the longest piece between slots, the slots that are names,
-    and what a text means that is like it: a kind, and what tells it apart.
+    Each entry has the pattern, the longest literal piece, the slots that are names, and the meaning
+    of a text that matches: a kind and what distinguishes it.
     """
 
     def add(self, template: str, slots: Mapping[str, str], *meaning: Any) -> None:
-        """Add a template; ``slots`` has the pattern of each name in braces."""
+        """Add a template; ``slots`` has the pattern of each slot."""
         text, *pieces = _SLOT.split(template)
         pattern = re.escape(text)
         for slot, rest in zip(pieces[::2], pieces[1::2], strict=True):
@@ -156,26 +156,26 @@ class Templates(list[tuple[re.Pattern[str], str, tuple[str, ...], tuple[str, Any
         self.append((re.compile(pattern), piece, names, meaning))
 
     def matches(self, text: str) -> Iterator[tuple[dict[str, str], tuple[str, Any]]]:
-        """Yield the words in the slots of each template that a text fits, and what it means."""
+        """Yield the words in the slots of each template that matches a text, and its meaning."""
         for pattern, piece, names, meaning in self:
             match = pattern.fullmatch(text) if piece in text else None
-            # A name does not begin with a small letter, in writing that has any.
+            # A name does not begin with a lower-case letter.
             if match and not any(match[name][0].islower() for name in names):
                 yield match.groupdict(), meaning
 
 
 class Reader:
-    """Reads the sentences and questions of a language, of all suites that its pack has.
+    """Parses the sentences and questions of all suites in a language.
 
     Parameters
     ----------
     language
-        The language; what its pack lacks is not read.
+        The language; suites that its pack lacks are not parsed.
 
     Raises
     ------
     DataError
-        If a section of its pack is damaged: names the file.
+        If a section of its pack is damaged.
     """
 
     def __init__(self, language: Language) -> None:
@@ -203,12 +203,12 @@ class Reader:
                     learn(language.section(section))
                 except (AttributeError, IndexError, KeyError, TypeError, re.error) as error:
                     file = language.folder / f"{section}.toml"
-                    raise DataError(f"{file}: cannot be turned around ({error}).") from error
+                    raise DataError(f"{file}: damaged ({error}).") from error
 
     # ------------------------------------------------------------ the pack
 
     def _learn_dates(self, form: str) -> str:
-        """Learn how a day is written, and return a pattern of it without groups."""
+        """Add the pattern of a day, and return it without groups."""
         if not self._months:
             self._months = self.language.section("names")["format"]["months"]
         slots = {"day": r"\d{1,2}", "month": "|".join(map(re.escape, self._months))}
@@ -240,7 +240,7 @@ class Reader:
         date = self._learn_dates(notes["day"])
         for form in notes["date"]:
             self._notes.add(form, {"date": date, "fact": _ANY}, "date", 0)
-        # Whoever stands first holds over those behind.
+        # Sources that are listed first count more.
         for place, source in enumerate(reversed(notes["sources"]), 1):
             slots = {"source": re.escape(source), "fact": _ANY}
             for form in notes["source"]:
@@ -254,7 +254,6 @@ class Reader:
         for deed in events["deeds"].values():
             done = slots | {"did": re.escape(deed["did"]), "do": re.escape(deed["do"])}
             for say in events["say"]:
-                # The deed is the word by which a sentence is found.
                 self._facts.add(say.replace("{did}", deed["did"]), done, "event", deed["did"])
             for ask in events["ask"]["what"]:
                 question = ask.replace("{did}", deed["did"]).replace("{do}", deed["do"])
@@ -279,7 +278,7 @@ class Reader:
         slots = dict.fromkeys(("value", "aside", "old"), r"[\w:. -]+?")
         slots |= dict.fromkeys(("it", "It"), r"\w+") | {"a": NAME, "b": NAME}
         slots |= dict.fromkeys(("topic", "Topic"), f"(?i:{topic})")
-        # The first that fits is meant: a correction may be like what is said first.
+        # The order matters: a correction may match the template of a first mention.
         for keys in TURNS:
             for key in keys.split():
                 for form in table[key]:
@@ -307,7 +306,7 @@ class Reader:
     # ------------------------------------------------------------ facts
 
     def fact(self, text: str) -> ReadFact | None:
-        """Return what a sentence says; None: no template of the pack is like it."""
+        """Return a parsed sentence, or None if it matches no template."""
         text = text.strip()
         if len(text) > _LONGEST:
             return None
@@ -330,7 +329,7 @@ class Reader:
         return ReadFact(kind, {**values, "direction": word} if kind == "step" else values)
 
     def turn(self, text: str) -> Turn | None:
-        """Return what a turn of a conversation says; None: no template of the pack is like it.
+        """Return a parsed turn of a conversation, or None if it matches no template.
 
         >>> from rulerlib.languages import load
         >>> Reader(load("en")).turn("Corwin: Halwen's door code is not 1234 but 1254.")
@@ -344,13 +343,13 @@ class Reader:
         return None
 
     def talk(self, text: str) -> Turn | None:
-        """Return what a question about a conversation asks for; None: it is none."""
+        """Return a parsed question about a conversation, or None."""
         for values, (kind, _) in self._asks_of_talk.matches(text if len(text) <= _LONGEST else ""):
             return Turn(kind, "", self._topic(values, ""), "")
         return None
 
     def _topic(self, values: Mapping[str, str], speaker: str) -> tuple[str, str] | None:
-        """Return whose thing the words for it name, and which."""
+        """Return the owner and the thing in the words of a topic."""
         words = values.get("topic") or values.get("Topic") or ""
         for form, name in self._topics:
             if match := form.fullmatch(words):
@@ -358,7 +357,7 @@ class Reader:
         return None
 
     def day(self, text: str) -> int:
-        """Return the place of a day in the year, month * 100 + day; 0: it is no day.
+        """Return a day as month * 100 + day, or 0 if the text is not a day.
 
         >>> from rulerlib.languages import load
         >>> Reader(load("da")).day("24. december")
@@ -371,7 +370,7 @@ class Reader:
     # ------------------------------------------------------------ questions
 
     def question(self, text: str) -> ReadQuestion | None:
-        """Return what a question asks; None: no template of the pack is like it."""
+        """Return a parsed question, or None if it matches no template."""
         text, asked_rule = text.strip(), None
         if len(text) > _LONGEST:
             return None
@@ -395,8 +394,8 @@ class Reader:
     def _meant(
         self, phrase: str, kind: str, depth: int = 0
     ) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the starts and relations that a phrase for something of a kind can stand for."""
-        # The comma that a clause ends with may have fallen away, and may not.
+        """Yield the starts and relations that a phrase for a name of a kind can mean."""
+        # A clause may end with a comma.
         phrase = phrase.removesuffix(",")
         if depth == _DEEPEST:
             return
@@ -416,7 +415,7 @@ class Reader:
                     yield start, (*path, name)
 
     def bare(self, text: str) -> str:
-        """Return what stands in the genitive; empty: nothing does.
+        """Return a name without its genitive ending, or an empty text if it has none.
 
         >>> from rulerlib.languages import load
         >>> Reader(load("da")).bare("Ulruns"), Reader(load("da")).bare("Ulrun")
@@ -434,7 +433,7 @@ class Reader:
 
 @functools.lru_cache(maxsize=8)
 def reader(language: Language) -> Reader:
-    """Return the reader of a language, made once: its hundreds of patterns take a while.
+    """Return the reader of a language, cached because compiling its patterns takes 0.2 s.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """The suites of episodes, and their easy and hard settings.
 
-A recipe makes the same episodes everywhere, and a larger one begins with those of the smaller one.
+A recipe generates the same episodes everywhere. A larger one begins with those of a smaller one.
 
 >>> recipe = Recipe("spatial", size=2, language="en", profile="easy")
 >>> recipe.knobs.grid_size
@@ -8,8 +8,8 @@ A recipe makes the same episodes everywhere, and a larger one begins with those 
 >>> [len(item.episode.probes) for item in recipe]
 [1, 1]
 
-``item.to_json()`` is one line of a set for other programs: an episode's facts, with their times,
-marks and the characters where their values stand, and its questions.
+``item.to_json()`` is an episode as a line for other programs: its facts with their times, marks and
+the positions of their values, and its questions.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Suite(NamedTuple):
     Attributes
     ----------
     knobs
-        Its settings where nobody chose any: an instance of a frozen dataclass.
+        The default settings: an instance of a frozen dataclass.
     make
-        Makes episodes from knobs, a language and a seed.
+        Returns a generator of episodes for settings, a language and a seed.
     section
-        The section of a language pack that its sentences stand in.
+        The section of a language pack with its sentences.
     """
 
     knobs: Any
@@ -72,22 +72,19 @@ PROFILES: dict[str, dict[str, dict[str, Any]]] = {
         "spatial": {"grid_size": 8, "obstacle_density": 0.3},
     },
 }
-"""What is set otherwise than in `SUITES`, by profile and suite."""
+"""The settings that differ from `SUITES`, by profile and suite."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """All that decides the bytes of a set.
-
-    Iterating yields its items, each made when it is asked for.
+    """Everything that decides the bytes of a set of episodes. Iterating generates its items.
 
     Attributes
     ----------
     suite
         A key of `SUITES`.
     size
-        How many episodes it has. Of two recipes that differ in nothing else, the items of the
-        larger one begin with those of the smaller one.
+        The number of episodes. A larger set begins with the episodes of a smaller one.
     seed
         Another seed gives other episodes.
     language
@@ -95,14 +92,14 @@ class Recipe:
     profile
         A key of `PROFILES`.
     probes
-        How many questions each episode is asked.
+        The number of questions about each episode.
     changes
-        Knobs that are set otherwise than the profile has them, by name.
+        Settings that differ from the profile, by name.
 
     Raises
     ------
     ParameterError
-        If a value cannot work: says what is allowed, and of names the nearest.
+        If a value is not allowed.
     DataError
         If the language has no wording for the suite.
     """
@@ -125,24 +122,19 @@ class Recipe:
         for name in changes:
             one_of("knob", name, vars(SUITES[self.suite].knobs))
         object.__setattr__(self, "changes", changes)
-        most, what = self.episodes.most_probes, f"the questions that an episode of {self.suite} has"
-        require(
-            self.probes <= most, "probes", self.probes, f"at most {most}, {what} with these knobs"
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # For another process: without the episodes that it holds.
-        return Recipe, tuple(getattr(self, item.name) for item in dataclasses.fields(self))
+        most = self.episodes.most_probes
+        allowed = f"at most {most}, the maximum for an episode of {self.suite} with these knobs"
+        require(self.probes <= most, "probes", self.probes, allowed)
 
     @cached_property
     def knobs(self) -> Any:
-        """The settings of the suite, those of the profile and the changes included."""
+        """The settings of the suite, with those of the profile and the changes."""
         preset = PROFILES[self.profile].get(self.suite, {})
         return dataclasses.replace(SUITES[self.suite].knobs, **{**preset, **self.changes})
 
     @cached_property
     def episodes(self) -> Episodes:
-        """What makes its episodes."""
+        """The generator of its episodes."""
         language = languages.load(self.language)
         return SUITES[self.suite].make(self.knobs, language, str(self.seed))
 
@@ -152,7 +144,7 @@ class Recipe:
         return next(iter(self)).episode
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what decides the bytes, as plain data, with a hash of the wording."""
+        """Return everything that decides the bytes as plain data, with a hash of the wording."""
         return {
             "suite": self.suite,
             "language": self.language,
@@ -170,22 +162,22 @@ class Recipe:
             yield Item(self.suite, self.language, knobs, episode)
 
 
-# What a line says of a fact.
+# The fields of a fact in a line.
 _FACT = ("number", "text", "day", "session", "values", "rewarded", "pinned")
 
 
 @dataclass(slots=True)
 class Item(Record):
-    """An episode, and by which suite it was made: one line of a set.
+    """An episode and the suite that it is from: one line of a set.
 
     Attributes
     ----------
     suite, language
         ``"episodic"``, ``"da"``.
     knobs
-        The settings of the suite, as plain data by name.
+        The settings of the suite as plain data.
     episode
-        What is taught and what is asked.
+        The facts and the questions.
     """
 
     suite: str
@@ -194,7 +186,7 @@ class Item(Record):
     episode: Episode
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data."""
+        """Return it as plain data."""
         return {
             "id": self.episode.id,
             "suite": self.suite,

@@ -58,9 +58,6 @@ BASELINE = "span_short"
 CAPACITY = "episodic_capacity"
 """The suite whose episodes are far longer than a prompt."""
 
-# Below this mean an oracle counts as near zero.
-_NEAR_ZERO = 0.1
-
 _COMPARED = [
     "measure", "n", "mean", "baseline", "difference", "low", "high", "method", "p", "p_holm",
     "needed", "left_out", "note",
@@ -233,31 +230,6 @@ def routes(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     ])  # fmt: skip
 
 
-def reader_ceiling(rows: pd.DataFrame) -> str:
-    """Return in a few sentences where a model cannot answer even with the needed facts given."""
-    oracle = rows[(rows["preset"] == ORACLE) & (rows["answerable"] == 1)] if len(rows) else rows
-    if oracle.empty:
-        return "The preset oracle was not asked, so how much the model itself loses is unknown."
-    suites = []
-    for names, part in groups(oracle, by_of(rows)[:-1]):
-        share = means(part, "em")
-        if share["em"] < _NEAR_ZERO:
-            right, high = int(part["em"].sum()), 100 * share["em high"]
-            count = f"{right} of {len(part)} right, interval up to {high:.0f}%"
-            model = f"{names['model']}, " if oracle["model"].nunique() > 1 else ""
-            suites.append(f"{names['suite']} ({model}{names['language']}, {count})")
-    if not suites:
-        return (
-            "With the needed facts given, the model answers at least one in ten questions of each"
-            " suite, so scores can tell memories apart."
-        )
-    return (
-        "Even with the needed facts given, the model answers fewer than one in ten questions of"
-        f" {'; '.join(dict.fromkeys(suites))}. There, scores say nothing about a memory: look at"
-        " what the store delivered."
-    )
-
-
 # --- Floors and comparisons -------------------------------------------------------------------
 
 
@@ -281,19 +253,6 @@ def floors(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
             "chance": part["chance"].mean(),
         })  # fmt: skip
     return pd.DataFrame(floor_rows)
-
-
-def no_better(rows: pd.DataFrame) -> str:
-    """Return in a sentence which presets with facts are no better than a constant answer."""
-    worse = []
-    for names, part in groups(rows, by_of(rows)) if len(rows) else ():
-        right, constant = int(part["em"].sum()), int(part["constant"].sum())
-        if names["preset"] not in (BASELINE, "core") and right <= constant:
-            name = "{preset} in {suite} ({language}, {model}".format(**names)
-            worse.append(f"{name}: {right} of {len(part)}, and {constant})")
-    if worse:
-        return f"No better than the same answer to all questions: {'; '.join(worse)}."
-    return "Every preset with facts is better than the same answer to all questions."
 
 
 def compared(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:

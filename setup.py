@@ -1,8 +1,7 @@
-"""What pyproject.toml cannot say of a wheel: the notebooks in it, and where the project stands.
+"""Build settings beyond pyproject.toml: the notebooks in the wheel, and the project's addresses.
 
-The address is not known to the sources: whoever publishes a wheel gives it in the variables of the
-environment that the book's workflow sets, too (book/contribute/site.md). Without them the wheel
-names no address, and its description has no links to files that only a checkout has.
+Set ``RULER_BOOK_REPOSITORY`` and ``RULER_BOOK_URL`` to publish a wheel (book/contribute/site.md).
+Without them, the description has no links to files of the checkout.
 """
 
 import os
@@ -15,15 +14,14 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).parent
 REPOSITORY = os.environ.get("RULER_BOOK_REPOSITORY", "").rstrip("/")
 
-# [words](path) and ![words](path), where the path is no address and no place on the page itself.
+# [words](path) and ![words](path) with a relative path.
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)")
 
 
 def description(text: str, repository: str) -> str:
-    """Return a text in Markdown whose links work where the files of the checkout are missing.
+    """Return Markdown whose relative links point to the repository.
 
-    Links to files lead into the repository, if its address is given; else their words alone are
-    left, and no pictures.
+    Without an address, links become plain words, and pictures are removed.
     """
 
     def anywhere(link: re.Match[str]) -> str:
@@ -36,11 +34,11 @@ def description(text: str, repository: str) -> str:
 
 
 class Build(build_py):
-    """Puts the notebooks, some of which a command executes, into the package."""
+    """Copy the notebooks into the package."""
 
     def run(self) -> None:
         super().run()
-        # In a checkout they stand beside the package.
+        # An editable install uses those of the checkout.
         for notebook in [] if self.editable_mode else sorted(ROOT.glob("notebooks/*.ipynb")):
             target = Path(self.build_lib, "rulerlib", "notebooks", notebook.name)
             self.mkpath(str(target.parent))

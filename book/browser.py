@@ -1,17 +1,16 @@
-"""What the page "Move the needle" loads into the reader's browser, and its controls.
+"""Files and controls of the page "Move the needle".
 
-The page's own code is in ``book/_static/needle``. All else that it needs stands somewhere
-already and is only brought into the form in which a browser reads it::
+The code of the page is in ``book/_static/needle``. The other files are generated::
 
-    python -m book.browser FOLDER     # what `make book` does with the site's own folder
+    python -m book.browser FOLDER
 
 ===========================  ================================================================
-``model.safetensors``        the weights of the model inside, as they ship
-``tokenizer.json``           its tokenizer, and ``tokenizer_config.json``, as they ship
-``config.json``              its configuration, as it ships
+``model.safetensors``        the weights of the bundled model, unchanged
+``tokenizer.json``           its tokenizer, and ``tokenizer_config.json``, unchanged
+``config.json``              its configuration, unchanged
 ``kernel.wasm``              ``kernel.wat``, assembled by wabt
-``page.json``                what holds for every prompt, and the page's words
-``da.json``, ``en.json``     a language pack's wording, and what was drawn (`book.needle_tasks`)
+``page.json``                settings of all prompts, and the texts of the page
+``da.json``, ``en.json``     a language pack's wording, and drawn prompts (`book.needle_tasks`)
 ===========================  ================================================================
 """
 
@@ -43,24 +42,23 @@ LABELS, TIPS = TEXTS["labels"], TEXTS["tips"]
 SOURCES = Path(__file__).parent / "_static" / "needle"
 LILLE = Path(models.__file__).parent / "lille"
 
-# As they ship; the first is only fetched when the reader asks.
+# Copied unchanged; the browser fetches the first only when the user asks.
 SHIPPED = ("model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json")
 
-# Tokens that a prompt and its answer may have, in steps; characters of the reader's own text, of
-# which no length here can hold more; and the rows of the heatmap.
+# Range of lengths in tokens, with its step and initial value; the most characters of a user's text.
 LENGTHS = {"least": 500, "most": 4000, "step": 100, "first": 1000, "text": 60_000}
 COLUMNS = (500, 1000, 2000, 4000)
 
-# Those that the model inside reads.
+# Languages of the bundled model.
 LANGUAGES = ("da", "en")
 
-# At these lengths, one after another, it is asked where the model breaks.
+# Lengths of the button "Where it breaks".
 BREAKS = range(LENGTHS["least"], LENGTHS["most"] + 1, 500)
 
-# The haystacks of the playground that the page offers.
+# Haystacks of the playground on the page.
 HAYSTACKS = ("essay", "text")
 
-# What may be done to the cache of a prompt, as cache.js reads it.
+# Settings of the cache, as cache.js reads them.
 BITS = {"32": "32 bits", "8": "8 bits", "4": "4 bits"}
 SHARES = (25, 50, 75, 90)
 DROPPED = {
@@ -76,12 +74,12 @@ SHADES = 11
 
 
 def make(folder: Path) -> None:
-    """Write all that the page loads and that is not in ``book/_static`` already.
+    """Write the files that the page loads and that are not in ``book/_static``.
 
     Raises
     ------
     DataError
-        If the model inside is of a form that the page cannot compute, its tokenizer merges text
+        If the page does not support the bundled model's architecture, its tokenizer merges text
         across sentences, or the page's kernel cannot be assembled.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,7 +93,7 @@ def make(folder: Path) -> None:
 
 @functools.cache
 def contents() -> dict[str, str]:
-    """Return the files that are made, by name: one for the whole page, and one for each language.
+    """Return the generated files by name: one for the page, and one for each language.
 
     Raises
     ------
@@ -111,7 +109,7 @@ def contents() -> dict[str, str]:
 
 @functools.cache
 def version() -> str:
-    """Return a hash of all that belongs together, by which browsers tell new files from old."""
+    """Return a hash of all files, so that browsers do not mix cached versions."""
     whole = hashlib.sha256()
     for path in (*sorted(SOURCES.glob("*")), *(LILLE / name for name in SHIPPED)):
         whole.update(path.read_bytes())
@@ -121,12 +119,12 @@ def version() -> str:
 
 
 def check(config: dict[str, Any]) -> None:
-    """Check that ``model.js`` computes models of this form.
+    """Check that ``model.js`` supports this architecture.
 
     Raises
     ------
     DataError
-        Naming what is different.
+        If it does not.
     """
     heads = config["num_attention_heads"]
     wanted = {
@@ -142,17 +140,17 @@ def check(config: dict[str, Any]) -> None:
 
 
 def assemble(source: Path, target: Path) -> None:
-    """Turn WebAssembly's text into its bytes.
+    """Assemble WebAssembly text.
 
     Raises
     ------
     DataError
-        If Node.js is not there, wabt cannot be fetched, or the text is wrong.
+        If Node.js is missing, wabt cannot be fetched, or the text is invalid.
     """
     vendor.fetch(vendor.TOOL_FOLDER, vendor.TOOLS)
     node = shutil.which("node")
     if node is None:
-        raise DataError("node is not there, which assembles the page's kernel: install Node.js.")
+        raise DataError("Node.js is missing, which assembles the kernel of the page: install it.")
     script = (
         "const [wabt, source, target] = process.argv.slice(1), fs = require('fs');"
         "require(wabt)().then((made) => {"
@@ -169,7 +167,7 @@ def assemble(source: Path, target: Path) -> None:
 
 
 def about(play: Playground) -> dict[str, Any]:
-    """Return what holds for every prompt, and the words that change on the page."""
+    """Return the settings of all prompts, and the texts of the page."""
     samples = play.samples_of(play.setting)
     frame = samples.frame
     generation = json.loads((LILLE / "generation_config.json").read_text(encoding="utf-8"))
@@ -214,21 +212,21 @@ def about(play: Playground) -> dict[str, Any]:
 
 
 def bins() -> list[int]:
-    """Return for each depth where the slider may stand the column of the heatmap that it is in."""
+    """Return the column of the heatmap for each depth from 0 to 100."""
     columns = {depth_bin(depth, len(ROWS)): column for column, depth in enumerate(ROWS)}
     return [columns[depth_bin(depth, len(ROWS))] for depth in range(101)]
 
 
 def spans() -> list[str]:
-    """Return what stands over each column of the heatmap: its least and its greatest depth."""
+    """Return the range of depths of each column of the heatmap, as text."""
     place = bins()
     return [f"{place.index(n)}–{100 - place[::-1].index(n)}" for n in range(len(ROWS))]
 
 
 def text_rules() -> dict[str, Any]:
-    """Return what ``text.js`` must know of texts, so that it reads them as Python does.
+    """Return the rules by which ``text.js`` reads texts as Python does.
 
-    ``folds`` has the letters whose case folding is not their lower case.
+    ``folds`` has the letters whose case folding differs from lower case.
     """
     letters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
     space = f"[{''.join(letter for letter in letters if letter.isspace())}]"
@@ -253,7 +251,7 @@ def text_rules() -> dict[str, Any]:
 
 
 def megabytes() -> str:
-    """Return the size of what is fetched when the reader first asks, as text: ``"7.4 MB"``."""
+    """Return the size of the weights as text: ``"7.4 MB"``."""
     return f"{(LILLE / SHIPPED[0]).stat().st_size / 1e6:.1f} MB"
 
 
@@ -284,7 +282,7 @@ def controls(folder: str) -> Iterator[str]:
 
 
 def form() -> Iterator[str]:
-    """Yield the form that the page's controls stand in, in English."""
+    """Yield the form with the controls."""
     setting = Setting()
     packs = {code: languages.load(code).name for code in LANGUAGES}
     haystacks = {name: TEXTS["haystacks"][name] for name in HAYSTACKS}
@@ -295,9 +293,9 @@ def form() -> Iterator[str]:
             f' aria-disabled="true">{html.escape(label)}</button>'
         )
 
-    # Else a browser puts back after a reload what was chosen before it, and tells no script.
+    # Otherwise browsers restore earlier choices after a reload without telling the script.
     yield '<form data-part="app" autocomplete="off" hidden>'
-    # What is moved, asked and answered comes first, and so stands on one screen.
+    # Sliders, question and answer come first, so that they fit on one screen.
     limits = f'min="{LENGTHS["least"]}" max="{LENGTHS["most"]}" step="{LENGTHS["step"]}"'
     yield '<div class="fields">'
     yield slider("depth", LABELS["depth"], 'min="0" max="100" step="1"', round(setting.depth))
@@ -306,7 +304,7 @@ def form() -> Iterator[str]:
     yield '<div class="strip" data-part="strip" aria-hidden="true"></div>'
     yield '<div class="buttons">'
     yield button("ask", f"{LABELS['ask']} (loads {megabytes()})", TIPS["ask"], "primary")
-    tip = "Ask at longer and longer lengths, until the answer is wrong; not for one needle alone"
+    tip = "Increase the length until an answer is wrong; needs more than one needle"
     yield button("breaks", "Where it breaks", tip)
     yield button("depths", "Try all depths", "Ask at ten depths, at this length")
     yield button("lengths", "All depths and lengths", "Ask at ten depths and four lengths")
@@ -319,8 +317,8 @@ def form() -> Iterator[str]:
     yield f'<div class="say" role="status" data-part="answer">{LABELS["not asked"]}</div>'
     yield '<div class="say" data-part="kept" hidden></div>'
     yield '<div class="buttons">'
-    yield button("compare", "Compare", "Keep this answer beside the next ones")
-    yield button("link", "Copy link", "Copy an address that opens the page at this setting")
+    yield button("compare", "Compare", "Keep this answer next to the following ones")
+    yield button("link", "Copy link", "Copy an address with these settings")
     yield button("picture", "Copy picture", "Copy a picture of the answer and of the table")
     yield "</div>"
     yield '<div class="found" data-part="found" hidden><table>'

@@ -1,8 +1,7 @@
-"""What models lose with length in each language: as OneRULER published it, and measured here.
+"""Accuracy by language: as published by OneRULER, and as measured here.
 
-The published facts stand in ``book/data/published_oneruler.csv``, their source beside them. They
-have no intervals, because the numbers of answers are not published: what can be said is how a
-language stands among the 26 at the same length for the same model.
+The published table is ``book/data/published_oneruler.csv``; ``book/data/README.md`` names its
+source. It has no intervals, because the numbers of answers are not published.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from rulerlib.labels import thousands
 from rulerlib.plots import base
 
 NAMES = {"en": "English", "da": "Danish", "sv": "Swedish", "no": "Norwegian"}
-"""The languages that are shown by name; the others are the background."""
+"""Languages shown by name; the others are grey."""
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
@@ -40,7 +39,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
 
 
 def losses(table: pd.DataFrame, languages: Sequence[str] = tuple(NAMES)) -> pd.DataFrame:
-    """Return what each model loses between the shortest and the longest length.
+    """Return the loss of each model between the shortest and the longest length.
 
     Parameters
     ----------
@@ -51,8 +50,8 @@ def losses(table: pd.DataFrame, languages: Sequence[str] = tuple(NAMES)) -> pd.D
     -------
     DataFrame
         For each model and language: the accuracy at each length, in percent; ``loss``, in points
-        from the shortest to the longest; and ``rank``, its place at the longest length among all
-        languages of the table, 1 for the highest, the mean place where several are equal.
+        from the shortest to the longest; and ``rank``, its rank at the longest length among all
+        languages of the table, 1 for the highest, the mean rank of ties.
 
     Raises
     ------
@@ -72,7 +71,7 @@ def losses(table: pd.DataFrame, languages: Sequence[str] = tuple(NAMES)) -> pd.D
 
 
 def rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the published table as rows of the explorer's leaderboard, one a model and language.
+    """Return the published table as rows of the leaderboard, one per model and language.
 
     Parameters
     ----------
@@ -101,9 +100,8 @@ def courses(table: pd.DataFrame, title: str | None = None) -> base.Figure:
 
     Notes
     -----
-    Each line with marks is one of four languages, each mark what is published for one length; the
-    grey lines are the 22 others. No number of answers is published, so that there are no intervals:
-    of two lines that lie close together nothing can be said.
+    Lines with markers are the four languages; the grey lines are the 22 others. There are no
+    intervals, because the numbers of answers are not published.
     """
     names = list(table["model"].unique())
     figure, drawn = base.panels(len(names), 3, "needles found, %", (3.4, 2.9), (0, 0.5))

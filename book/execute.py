@@ -1,17 +1,14 @@
-"""The notebooks of the book, executed once, for their pages.
+"""Execute the notebooks of the book for their pages.
 
-A notebook is committed without outputs, and a page without pictures tells
-little. So each is executed by papermill into a folder outside the sources, and
-`book.extension` shows it from there. Some ask the model inside; those whose settings name a real
-model show its stored answers (`book.stored`), and ask it for the study alone::
+Notebooks are committed without outputs. papermill executes each into a folder outside the sources,
+and `book.extension` shows it from there. Notebooks whose settings name a real model show its stored
+answers (`book.stored`) and query it only for the study::
 
     python -m book.execute            # those whose code, settings or library changed
     python -m book.execute niah qa    # only these
 
-What an execution depends on (the notebook's own cells, its settings in
-``params/book/``, all of rulerlib, the book's modules, the result tables) is hashed into it. A page
-shows an execution only while that hash is right, so that a number on the site
-always comes from the code beside it.
+A hash of the notebook's cells, its settings in ``params/book/``, rulerlib, the book's modules and
+the result tables is stored in the execution. A page shows an execution only if the hash matches.
 """
 
 from __future__ import annotations
@@ -31,18 +28,18 @@ from rulerlib.errors import nearest
 
 ROOT = Path(__file__).parent.parent
 
-# Where executions lie, if not in _build/executed.
+# Environment variable for the folder of executions, if not _build/executed.
 HOME = "RULER_BOOK_EXECUTED"
 
-# Where the pages' settings lie, if not in params/book.
+# Environment variable for the folder of settings, if not params/book.
 SETTINGS = "RULER_BOOK_SETTINGS"
 
-# The key in a notebook's metadata that says what it was executed from.
+# The metadata key of the hash.
 KEY = "ruler_book"
 
 
 def folder() -> Path:
-    """Return where executed notebooks lie."""
+    """Return the folder of executed notebooks."""
     return Path(os.environ.get(HOME) or ROOT / "_build" / "executed")
 
 
@@ -68,19 +65,19 @@ def pages() -> list[str]:
 
 
 def settings_path(page: str) -> Path:
-    """Return the file of a page's papermill parameters; without it, the defaults hold."""
+    """Return the file of a page's papermill parameters, which need not exist."""
     home = Path(os.environ.get(SETTINGS) or ROOT / "params" / "book")
     return home / f"{Path(page).name}.yaml"
 
 
 def executed_path(page: str) -> Path:
-    """Return where the execution of a page lies."""
+    """Return the path of the execution of a page."""
     return folder() / f"{page}.ipynb"
 
 
 @functools.cache
 def library() -> str:
-    """Return a hash of rulerlib, of the book's own modules and of the committed tables."""
+    """Return a hash of rulerlib, the book's modules and the committed tables."""
     whole = hashlib.sha256()
     book = ROOT / "book"
     files = [*(ROOT / "rulerlib").rglob("*"), *book.glob("*.py"), *book.rglob("*.csv")]
@@ -92,12 +89,12 @@ def library() -> str:
 
 
 def runs() -> Path:
-    """Return where the answers lie that the pages' executions asked for."""
+    """Return the folder of runs of the executed pages."""
     return folder() / "runs" / library() / "runs"
 
 
 def fingerprint(page: str) -> str:
-    """Return a hash of all that decides what a page's execution shows."""
+    """Return a hash of everything that a page's execution depends on."""
     notebook = json.loads((ROOT / f"{page}.ipynb").read_text(encoding="utf-8"))
     code = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
     settings = settings_path(page)
@@ -106,9 +103,9 @@ def fingerprint(page: str) -> str:
 
 
 def executed(page: str) -> Any:
-    """Return the executed notebook of a page; None where there is none or it is outdated.
+    """Return the executed notebook of a page, or None if it is missing or outdated.
 
-    Its prose is that of the notebook as it is now, for which nothing has to be executed again.
+    Its Markdown is that of the current notebook.
     """
     import nbformat
 
@@ -123,10 +120,7 @@ def executed(page: str) -> Any:
 
 
 def with_prose(executed: Any, notebook: Any) -> list[Any]:
-    """Return the cells of an executed notebook, with the prose of the notebook as it is now.
-
-    Where the code is not the same, the cells are those that were executed.
-    """
+    """Return the cells of an executed notebook with the current Markdown, if the code is equal."""
 
     def injected(cell: Any) -> bool:
         return "injected-parameters" in cell.metadata.get("tags", [])
@@ -138,14 +132,14 @@ def with_prose(executed: Any, notebook: Any) -> list[Any]:
     cells = []
     for cell in notebook.cells:
         cells.append(code.pop(0) if cell.cell_type == "code" else cell)
-        # papermill has put the settings behind the parameters.
+        # papermill inserts the settings after the parameters.
         while code and injected(code[0]):
             cells.append(code.pop(0))
     return cells
 
 
 def prepared(page: str) -> Path:
-    """Return a copy of a page's notebook that has its settings and waits to be executed."""
+    """Return a copy of a page's notebook with its settings inserted."""
     import papermill
     import yaml
 
@@ -163,7 +157,7 @@ def prepared(page: str) -> Path:
 
 
 def finished(page: str, trial: Path) -> Path:
-    """Take the executed copy of a notebook as the execution of its page; return where it lies."""
+    """Store an executed copy as the execution of its page and return its path."""
     notebook = json.loads(trial.read_text(encoding="utf-8"))
     notebook["metadata"][KEY] = fingerprint(page)
     trial.write_text(json.dumps(notebook, ensure_ascii=False), encoding="utf-8")
@@ -173,18 +167,18 @@ def finished(page: str, trial: Path) -> Path:
 
 
 def execute(page: str) -> Path:
-    """Execute the notebook of a page, unless that is done already, and return where it lies.
+    """Execute the notebook of a page if it is outdated, and return its path.
 
     Raises
     ------
     papermill.PapermillExecutionError
-        If a cell fails; what was there before stays.
+        If a cell fails; an existing execution stays.
     """
     import papermill
 
     if executed(page) is not None:
         return executed_path(page)
-    # Runs of another state of the library would be resumed or refused: each state has its own.
+    # Each version of the library has its own runs.
     home = runs().parent
     for old in home.parent.glob("*"):
         if old != home:
@@ -198,14 +192,14 @@ def execute(page: str) -> Path:
 
 
 def _unpack(page: str) -> None:
-    """Lay out the stored answers that a page shows, so that it asks a model only the rest."""
+    """Unpack the stored answers that a page shows."""
     import yaml
 
     path = settings_path(page)
     settings = yaml.safe_load(path.read_text("utf-8")) if path.exists() else {}
     named = str(settings.get("models") or settings.get("model"))
     wanted = {name.strip().partition("+")[0] for name in named.split(",")}
-    # Long questions take longest to make, and the page shows none beyond its own.
+    # Only the lengths that the page shows.
     lengths = settings.get("lengths") or range(settings.get("length", 0) + 1)
     languages = settings.get("languages") or settings.get("language")
     for answered in stored.folders():
@@ -214,7 +208,7 @@ def _unpack(page: str) -> None:
 
 
 def main(chosen: list[str]) -> None:
-    """Execute the pages whose last part is among ``chosen``, or all."""
+    """Execute the pages with the given names, or all."""
     known = pages()
     names = [Path(page).name for page in known]
     for name in chosen:
@@ -225,7 +219,7 @@ def main(chosen: list[str]) -> None:
             continue
         begin, fresh = time.monotonic(), executed(page) is not None
         execute(page)
-        print(f"{page}: {'as it was' if fresh else f'{time.monotonic() - begin:.0f} s'}")
+        print(f"{page}: {'up to date' if fresh else f'{time.monotonic() - begin:.0f} s'}")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     explorer.write(Path("_build/html"))
 
-``explore/index.html`` has every score and the answers behind it (`rulerlib.explore`). Its
-leaderboard stands in a page of the book: a row for each model whose answers are stored, beside
-those that RULER's authors published; and, as a second table, those of OneRULER by language.
+``explore/index.html`` has every score and the answers behind it (`rulerlib.explore`). The
+leaderboard is part of a page of the book: the models with stored answers and RULER's published
+table, and OneRULER's by language as a second table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rulerlib import explore
 from rulerlib.tasks import RULER
 
 FOLDER, BOARD = "explore", "board"
-"""Where the explorer and the leaderboard stand in the site."""
+"""Folders of the explorer and the leaderboard in the site."""
 
 ROOT = Path(__file__).parent.parent
 PUBLISHED = ROOT / "book" / "data" / "published_ruler.csv"
@@ -30,7 +30,7 @@ BY_LANGUAGE = PUBLISHED.with_name("published_oneruler.csv")
 FACTS = ROOT / "book" / "data" / "model_facts.csv"
 STATIC = explore.site.STATIC
 
-# Where the explorer's own leaderboard would stand.
+# Replaces the explorer's own leaderboard.
 ELSEWHERE = """\
 <!doctype html><html lang="en"><head><title>Leaderboard</title>
 <meta http-equiv="refresh" content="0; url=../book/leaderboard.html"></head>
@@ -39,7 +39,7 @@ ELSEWHERE = """\
 
 
 def answered() -> bool:
-    """Return whether pages were executed, so that the book that is built shows results."""
+    """Return whether pages were executed."""
     return execute.runs().is_dir()
 
 
@@ -49,7 +49,7 @@ def write(site: Path) -> tuple[int, int]:
     Returns
     -------
     tuple
-        How many cells there are, and how many answers.
+        Numbers of cells and answers.
 
     Raises
     ------
@@ -62,13 +62,13 @@ def write(site: Path) -> tuple[int, int]:
 
 
 def write_board(site: Path) -> None:
-    """Write what the book's page of the leaderboard loads; `write`, if at all, comes before."""
+    """Write the files of the leaderboard page, after `write`."""
     folder = site / BOARD
     folder.mkdir(exist_ok=True)
     for path in STATIC.glob("*.js"):
         shutil.copy(path, folder)
     style = (STATIC / "explore.css").read_text("utf-8")
-    # All rules hold within the page's part; its variables hang on that part.
+    # Limit all rules to the leaderboard.
     nested = style.replace(":root", "&")
     (folder / "board.css").write_text(f".ruler-board {{\n{nested}\n}}\n", "utf-8")
     rows = leaderboard.rows(leaderboard.read_table(PUBLISHED), FACTS)
@@ -83,7 +83,7 @@ def write_board(site: Path) -> None:
 def _beside_published(row: dict[str, Any]) -> dict[str, Any] | None:
     """Return a measured model at RULER's lengths, or None if a task or every length is missing.
 
-    Shorter lengths would be two columns more, in which no published model has a number.
+    Shorter lengths are left out, because no published model has them.
     """
     lengths = {name for name in pd.read_csv(PUBLISHED, nrows=0) if name.isdigit()}
     averages = {length: mean for length, mean in row["averages"].items() if length in lengths}
@@ -92,7 +92,7 @@ def _beside_published(row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def board(folder: str) -> Iterator[str]:
-    """Yield the leaderboard as a part of a page, given the address of the site's folder."""
+    """Yield the leaderboard as HTML, given the relative address of the site."""
     page = (STATIC / "leaderboard.html").read_text("utf-8")
     yield f'<link rel="stylesheet" href="{folder}{BOARD}/board.css">'
     yield f'<script type="module" src="{folder}{BOARD}/leaderboard.js"></script>'

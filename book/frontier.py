@@ -1,11 +1,11 @@
-"""The frontier set's own results: two small models beside guesses and the reference reader.
+"""Results on the frontier tasks: two small models, guesses and the reference reader.
 
     make results MODEL=frontier/smollm2
     make results MODEL=frontier/gemma3-270m
     python -m book.frontier
 
-The first two ask the models. The last one scores a guess and the reference reader, whole and with a
-window, on SmolLM2's questions. The page shows two tables, or a note while any result is missing.
+The first two query the models. The last one scores a guess and the reference reader, whole and with
+a window, on SmolLM2's questions. The page shows two tables, or a note while any result is missing.
 
 >>> percent(0.3, 0.191036, 0.437504)
 '30 <small>(19–44)</small>'
@@ -34,32 +34,32 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "book" / "results" / "frontier"
 
 MODELS = {"smollm2": "SmolLM2 135M", "gemma3-270m": "Gemma 3 270M"}
-"""The models that were asked, by the name of their folder."""
+"""Labels of the models, by folder."""
 
 LANGUAGES = {"da": "Danish", "en": "English"}
 
 WINDOW = 200
-"""The words that the second reader remembers."""
+"""Words that the windowed reader remembers."""
 
 READERS: dict[str, dict[str, Any]] = {"reader": {}, "window": {"window": WINDOW}}
 GUESS = "guess"
 
-# Whose questions are guessed and read, and those that the page shows.
+# The plan with the questions, and the part that the page shows.
 PLAN, SHOWN = "smollm2", {"language": "en", "length": 2048}
 
 BESIDE = ("beside", "mistaken")
-"""The tables of the guess and of the readers: their scores, and their mistakes."""
+"""Tables of the guess and the readers: scores and mistakes."""
 
 NONE_YET = """\
-Version 0.3 changed the prompts of five of these families (all but `trace`). Results follow when the
-models have been asked again:
+Version 0.3 changed the prompts of five of these families (all but `trace`). Results follow when
+they have been measured again:
 
 ```
 make results MODEL=frontier/smollm2
 RULERLIB_ACCEPT_TERMS=gemma3-270m make results MODEL=frontier/gemma3-270m
 python -m book.frontier
 ```"""
-"""Shown instead of the tables while any of them is missing."""
+"""Shown if any table is missing."""
 
 GUESSES = {
     "graphwalks": "a random node",
@@ -69,7 +69,7 @@ GUESSES = {
     "associations": "any name",
     "trace": "the last number",
 }
-"""The strategy of `rulerlib.frontier.guesses` that is shown for each family."""
+"""The strategy of `rulerlib.frontier.guesses` for each family."""
 
 
 def _guessed(run: Run) -> Iterator[tuple[dict[str, Any], Prediction]]:

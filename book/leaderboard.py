@@ -1,9 +1,6 @@
-"""RULER's leaderboard: its public table, recomputed from its own columns.
+"""RULER's leaderboard: the public table, with its averages and effective lengths recomputed.
 
-The public table prints, beside a model's average at each length, what follows from them: Avg.,
-two weighted averages with ranks, and an effective length. Here all of that is computed again
-from its six columns, and every printed cell that its own row contradicts is named. The facts stand
-in ``book/data/published_ruler.csv``, their source beside them.
+The table is ``book/data/published_ruler.csv``; ``book/data/README.md`` names its source.
 """
 
 from __future__ import annotations
@@ -21,30 +18,30 @@ from rulerlib.errors import DataError
 from rulerlib.explore import cells
 from rulerlib.labels import tokens
 
-# Of a model; unknown ones are left empty.
+# Columns of facts about a model; unknown values are empty.
 NUMBERS = ("parameters", "active", "trained_length")
 
 LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)
 
 AVERAGES = dict(zip(("avg", "wavg_inc", "wavg_dec"), averages.AVERAGES.values(), strict=True))
-"""The averages' columns in the file, and their names in RULER's table."""
+"""Columns of averages in the file, and their names in RULER's table."""
 
-# Numbers are printed to one decimal: each may be off by this much, and a mean of them too.
+# Rounding error of the printed numbers and of their means.
 ROUNDING = 0.05
 
-# Binary fractions of decimal ones are not exact.
+# Tolerance for binary floating point.
 _EXACT = 1e-9
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
-    """Return the table as it was printed.
+    """Return the public table as printed.
 
     Returns
     -------
     DataFrame
         ``model``, ``size``, ``claimed_length``, ``effective_length`` as text; one column of
         averages in percent for each length in tokens; ``avg``, ``wavg_inc``, ``wavg_dec`` and the
-        ranks of the latter two. NaN where the table has no number.
+        ranks of the latter two. NaN for missing numbers.
 
     Raises
     ------
@@ -66,7 +63,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
 
 
 def names(table: pd.DataFrame) -> pd.Series:
-    """Return model and size in one text, by which a row is known."""
+    """Return model and size as one label per row."""
     return pd.Series(
         [
             f"{model} ({size})" if size and size not in model else model
@@ -77,14 +74,14 @@ def names(table: pd.DataFrame) -> pd.Series:
 
 
 def recomputed(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """Return what follows from the six columns, row by row.
+    """Return the averages and effective lengths that follow from the six columns.
 
     Parameters
     ----------
     table
-        From `read_table`, as in all functions here.
+        From `read_table`.
     threshold
-        What an average has to exceed to be effective, in percent.
+        Threshold of the effective length, in percent.
 
     Returns
     -------

@@ -1,9 +1,8 @@
-"""The tasks that the page "Move the needle" offers, and the prompts that were drawn for them.
+"""The tasks of the page "Move the needle", with prompts drawn for them.
 
-Needles are drawn by `rulerlib.playground`, and chains by ``vt``, so that a prompt of the page is
-one of theirs. Three things differ: a text of the reader's own begins where it begins; a haystack
-of needles is the beginning of the longest one; and a chain stands evenly from where its first
-assignment was put, to the end.
+Needles come from `rulerlib.playground`, chains from ``vt``. Three things differ there: your own
+text starts at its first sentence; a haystack of needles is the beginning of the longest one; and a
+chain is spread evenly from its first assignment to the end.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ from rulerlib.playground.prompt import Samples
 from rulerlib.samples import Sample
 
 DRAWS = 20
-"""Prompts that are drawn for each language, task and kind; "another needle" goes through them."""
+"""Prompts drawn per language, task and kind; "another needle" cycles through them."""
 
 KINDS = {
     "words": ("words", "numbers", "Words, and a number"),
     "uuids": ("uuids", "uuids", "UUIDs, both of them"),
 }
-"""What keys and values are, by the names that the page has for it: key, value, what is shown."""
+"""Types of keys and values by name: key, value, label."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A task that the page offers.
+    """A task of the page.
 
     Attributes
     ----------
     label
-        What is shown.
+        The label on the page.
     setting
-        Fields of `Setting`; None for chains, which have no keys and no haystack to choose.
+        Fields of `Setting`; None for chains.
     own
-        Whether the wording and the haystack may be the reader's own.
+        Whether users can change the wording and the haystack.
     """
 
     label: str
@@ -83,7 +82,7 @@ def samples_of(play: Playground, setting: Setting) -> Samples:
 
 
 def chains_of(play: Playground, code: str, length: int | None = None) -> Dataset:
-    """Return the chains of a language at a length; None: the longest that there is."""
+    """Return the chains of a language at a length, by default the longest."""
     length = length or play.lengths[-1]
     return Dataset("vt", length, code, play.model.tokenizer, DRAWS, play.seed, format=play.format)
 
@@ -137,12 +136,12 @@ def pack(play: Playground, code: str) -> dict[str, Any]:
 
 
 def _task(generate: int, draws: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return a task: the tokens that are kept for its answer, and what was drawn."""
+    """Return a task: the tokens to generate, and the drawn prompts."""
     return {"generate": generate, "draws": [*draws]}
 
 
 def _pool(play: Playground, kind: str, code: str) -> list[tuple[str, str, int]]:
-    """Return the needles that nobody asks for in a haystack of needles: key, value and cost."""
+    """Return the distractors of a haystack of needles: key, value and token cost."""
     maker = samples_of(play, hidden(kind, language=code, **NEEDLES.setting)).maker
     units = maker.haystack.units
     rows = []

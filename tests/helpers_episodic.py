@@ -12,7 +12,7 @@ from typing import Any
 from helpers_semantic import wording
 
 from rulerlib.memory.episodes import Episode, Probe
-from rulerlib.memory.episodic_events import KINDS, NAMED
+from rulerlib.memory.episodic import KINDS, NAMED
 
 wording = functools.partial(wording, name="episodic")
 NAME, VALUE = r"[A-ZÆØÅÄÖ][a-zæøåäö]+", r"[\w:. ]+?"

@@ -17,7 +17,7 @@ from typing import TypeVar
 from rulerlib.languages import Language
 from rulerlib.memory import spatial
 from rulerlib.memory.episodes import told
-from rulerlib.memory.episodic_events import KINDS
+from rulerlib.memory.episodic import KINDS
 from rulerlib.memory.sentences import Reader, ReadQuestion, Turn, reader
 from rulerlib.texts import END
 

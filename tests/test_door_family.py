@@ -11,7 +11,7 @@ import pytest
 from helpers_tasks import check_lengths
 
 from conftest import ROOT, python
-from rulerlib import tasks
+from rulerlib import plugins, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingWordingError, ParameterError
 from rulerlib.parts import parts_to_data
@@ -147,8 +147,9 @@ def test_a_family_of_the_wrong_form_is_one_sentence(module, source):
 def test_an_installed_family_goes_by_the_names_of_its_tasks(module, monkeypatch):
     """As an entry point of its package says."""
     name = module()
-    points = [EntryPoint("updates", f"{name}:FAMILY", outside.GROUP)]
+    points = [EntryPoint("updates", f"{name}:FAMILY", "rulerlib.tasks")]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: points)
+    monkeypatch.setattr(plugins, "installed", plugins.installed.__wrapped__)
     monkeypatch.setattr(outside, "installed", functools.cache(outside.installed.__wrapped__))
     installed = functools.cache(tasks._installed_tasks.__wrapped__)
     monkeypatch.setattr(tasks.TASKS, "_installed", installed)

@@ -7,9 +7,10 @@ import re
 import pytest
 
 from conftest import ROOT, python
-from rulerlib import languages, models, packages
+from rulerlib import languages, models, plugins
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, RulerError
+from rulerlib.models import recorded
 from rulerlib.runs import Run
 from rulerlib.store.answers import read_predictions, read_settings
 from rulerlib.tasks import TASKS
@@ -45,7 +46,7 @@ def test_an_engine_of_one_method_answers(tmp_path):
     answers = read_predictions(path)
     assert [answer.pred for answer in answers] == [answer.outputs[0] for answer in answers]
     # Its options and its source are part of the cell.
-    identity = {"tokenizer": "words", "digits": 7, "source": packages.source_hash(ENGINE)}
+    identity = {"tokenizer": "words", "digits": 7, "source": plugins.source_hash(ENGINE)}
     assert run.cells[0].engine == ENGINE
     assert run.cells[0].options == identity
     assert read_settings(path)["identity"] == identity
@@ -54,6 +55,23 @@ def test_an_engine_of_one_method_answers(tmp_path):
     before = path.stat().st_mtime_ns
     assert run_of(tmp_path, digits=7).predict() == [path]
     assert path.stat().st_mtime_ns == before
+
+
+def test_an_installed_engine_has_a_short_name(monkeypatch):
+    monkeypatch.setattr(plugins, "installed", lambda parameter: {"last": ENGINE})
+    model = models.load("m", "last", tokenizer="words")
+    assert recorded(model, {"tokenizer": "words"})["source"] == plugins.source_hash(ENGINE)
+    with pytest.raises(ParameterError, match=r"engine is 'lst'.*did you mean 'last'"):
+        models.load("m", "lst")
+
+
+def test_the_hash_of_a_plugin_covers_what_it_imports(module, tmp_path):
+    helper = module("VALUE = 1")
+    name = f"{module(f'def load(): from {helper} import VALUE; import json, rulerlib')}:Engine"
+    before = plugins.source_hash(name)
+    assert plugins.source_hash(name) == before
+    (tmp_path / f"{helper}.py").write_text("VALUE = 2")
+    assert plugins.source_hash(name) != before
 
 
 BAD_ENGINES = {

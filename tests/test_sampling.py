@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch")
 
 from rulerlib import models  # noqa: E402
 from rulerlib.models import Request  # noqa: E402
-from rulerlib.models.local import Sampling, drawing_seed  # noqa: E402
+from rulerlib.models.local import drawing_seed  # noqa: E402
+from rulerlib.models.transformers import Sampling  # noqa: E402
 from rulerlib.prompts import Decoding  # noqa: E402
 
 LIKELY = [0.05, 0.5, 0.0, 0.15, 0.3]

@@ -291,7 +291,7 @@ def test_where_memory_is_short_it_goes_on_with_half_the_batch(engine, base, monk
 
     monkeypatch.setattr(transformers_engine, "STRETCH", NEW)
     monkeypatch.setattr(poor._model, "generate", generate)
-    with pytest.warns(UserWarning, match="Out of memory with 5 prompts .* going on with 2"):
+    with pytest.warns(UserWarning, match="Out of memory with 5 prompts .* continuing with 2"):
         answers = say(poor, PROMPTS, NEW)
     assert sum(size for size in sizes if size <= 2) == 5, "nothing is asked twice"
     assert [answer.text for answer in answers] == [one.text for one in say(engine, PROMPTS, NEW)]

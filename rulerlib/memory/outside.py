@@ -30,16 +30,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from rulerlib import packages
-from rulerlib.errors import DataError, is_number
+from rulerlib import plugins
+from rulerlib.errors import DataError, ParameterError, is_number
 from rulerlib.memory.system import Recalled, Text
 
 WANTED = "a class with teach(texts) and recall(question, k)"
 """What such a memory must be."""
-
-# The methods of such a class, with example arguments.
-_NEEDED: dict[str, tuple[Any, ...]] = {"teach": ([],), "recall": ("", 5)}
-_OPTIONAL: dict[str, tuple[Any, ...]] = {"stats": (), "close": ()}
 
 # The types of the defaults that become settings of a preset.
 _PLAIN = (bool, int, float, str, list, dict, type(None))
@@ -60,9 +56,12 @@ def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     ParameterError
         If there is no such class, it lacks a method, or it does not accept the settings.
     """
-    kind = packages.outside_class("system", name, WANTED, _NEEDED, _OPTIONAL)
+    kind = plugins.load_class("system", name, WANTED, "teach", "recall")
     given = {key: value for key, value in settings.items() if key != "k"}
-    packages.check_call("system", name, WANTED, kind, Path(), **given)
+    try:
+        inspect.signature(kind).bind(Path(), **given)
+    except TypeError as error:
+        raise ParameterError("system", name, f"{WANTED}; {kind.__name__}: {error}") from error
     _, *others = inspect.signature(kind).parameters.values()
     defaults = {each.name: each.default for each in others if isinstance(each.default, _PLAIN)}
     return {"k": 5, **defaults, **settings}
@@ -146,7 +145,7 @@ class OutsideMemory:
 def _serve(pipe: Any, name: str, options: str, empty: str) -> None:
     """Answer the messages of `OutsideMemory` in a process of its own."""
     sys.argv = [""]
-    kind = packages.outside_class("system", name, WANTED, _NEEDED, _OPTIONAL)
+    kind = plugins.load_class("system", name, WANTED, "teach", "recall")
     os.chdir(empty)
     with contextlib.suppress(EOFError):
         while True:

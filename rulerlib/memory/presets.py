@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rulerlib import files, languages, packages
+from rulerlib import files, languages, plugins
 from rulerlib.errors import ParameterError, dictionary, flag, one_of, whole_number
 from rulerlib.fields import settings_file
 from rulerlib.languages import Language
@@ -134,7 +134,7 @@ class Preset:
     @property
     def is_outside(self) -> bool:
         """Whether the memory system comes from outside this package."""
-        return packages.is_outside(self.system)
+        return plugins.is_plugin(self.system)
 
     @property
     def short(self) -> str:
@@ -173,7 +173,7 @@ class Preset:
         names = ("name", "system", "settings", "surprise", "recall_tokens", *ASKED)
         values = {name: getattr(self, name) for name in names}
         if self.is_outside:
-            values["source"] = packages.source_hash(self.system)
+            values["source"] = plugins.source_hash(self.system)
         return values
 
     def changeable(self) -> dict[str, Any]:
@@ -210,7 +210,7 @@ class Preset:
 def _settings(preset: str, system: str, given: Any) -> dict[str, Any]:
     """Return all settings of a system, defaults included."""
     given = dictionary("settings", given, '{"k": 5}')
-    if packages.is_outside(system):
+    if plugins.is_plugin(system):
         return outside.settings_of(system, given)
     one_of("system", system, (*IN_CONTEXT, *SYSTEMS))
     if system in IN_CONTEXT:
@@ -265,7 +265,9 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     MissingExtraError
         If `pyyaml` is not installed.
     """
-    is_class = packages.is_outside(name)
+    if name not in (*NAMES, *WORKED):
+        name = plugins.full_name("system", name)
+    is_class = plugins.is_plugin(name)
     if isinstance(name, str) and name.endswith(".yaml"):
         path = files.named("preset", name, "the name of a preset, or a file in .yaml")
     else:

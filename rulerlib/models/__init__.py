@@ -1,8 +1,8 @@
 """Engines: requests in, texts out, as they finish.
 
-Every engine is one module with a class ``Engine``; `load` makes one by name, and from outside of
-rulerlib by ``package.module:Engine`` (`rulerlib.models.outside`). Nothing is loaded before the
-first request, so that a mistake costs nothing and a finished run needs no model at all.
+Each engine is a module with a class ``Engine``, made by `load`. An engine of your own is named
+``package.module:Engine`` and needs one method, see `rulerlib.models.outside`. Weights are loaded
+with the first request, so mistakes are found at once and a finished run needs no model.
 
 >>> model = load("lille", dtype="float32")                            # doctest: +SKIP
 >>> request = Request("What is", special=True, max_new_tokens=16)
@@ -19,22 +19,22 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from rulerlib import checkpoints, packages
-from rulerlib.errors import HALF, ParameterError, engine_options, nearest, one_of, require
+from rulerlib import checkpoints, plugins
+from rulerlib.errors import HALF, ParameterError, engine_options, nearest
 from rulerlib.prompts import Decoding
 from rulerlib.tokens import Tokenizer, Words
 
-# Each is a module of this package.
 ENGINES = ("transformers", "vllm", "openai", "reference")
+"""The engines of rulerlib, each a module of this package."""
 
 INSIDE = "lille"
-"""The model that the package brings along."""
+"""The bundled model."""
 
 READS = "reads by the grammar of the texts; no model"
-"""What tables and figures say of the engine ``reference``."""
+"""The label of the engine ``reference`` in tables and figures."""
 
 WANTED = "a class with a method generate(self, requests)"
-"""What an engine from outside has to be, as the end of a sentence."""
+"""A description of an engine from outside, for errors."""
 
 FLAGS = {
     "content_filter": "the server's content filter ended the answer",
@@ -44,7 +44,7 @@ FLAGS = {
     "too_many_tokens": "the server generated more tokens than requested; it may want another"
     " max_tokens_field, e.g. 'max_completion_tokens'",
     "model": "another model replied",
-    "thinking_tag": "the answer that is scored contains a tag of thinking",
+    "thinking_tag": "the scored answer contains a thinking tag",
 }
 """Irregularities of an answer, recorded as `flags`; that of `model` ends with "=" and its name."""
 
@@ -56,36 +56,34 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Request:
-    """What a model is asked to continue.
+    """A prompt to continue.
 
     Attributes
     ----------
     prompt
-        The whole text that the model continues: the chat template applied, the answer prefix
-        included.
+        The whole text that the model continues, with chat template and answer prefix.
     special
         Whether the tokenizer adds its special tokens; a chat template has them already.
     max_new_tokens
-        Room for the answer in tokens, thinking included.
+        The limit of the answer in tokens, thinking included.
     messages
-        The same as chat messages, for servers that take nothing else; a last one of the role
-        ``assistant`` is to be continued. None: the prompt is no chat.
+        The same prompt as chat messages, for servers that take nothing else. A last message of the
+        role ``assistant`` is continued. None if the prompt is not a chat.
     template
-        What the chat template is given besides the messages, such as ``enable_thinking``.
+        Arguments of the chat template besides the messages, such as ``enable_thinking``.
     tags
-        What stands before and after thinking. Where these are special tokens, they stay in the
-        text, which otherwise has none.
+        The strings before and after thinking. They are kept in the text even if they are special
+        tokens.
     group
-        Requests in a row with the same group share their context; None: it shares with none.
+        Consecutive requests with the same group share their context; None if it is not shared.
     truncate
-        Cut a prompt that is too long in its middle, instead of refusing it.
+        Whether the middle of a prompt that is too long is cut, instead of raising an error.
     stop
-        Texts that end the answer at the first of them, which is left out. Those that stand within
-        thinking end nothing.
+        Strings that end the answer and are left out. They do not count within thinking.
     decoding
         How tokens are chosen.
     repeat
-        Which of ``decoding.samples`` answers to the same question this is, from 0.
+        The number of this answer among the ``decoding.samples`` to the same question, from 0.
     """
 
     prompt: str
@@ -103,29 +101,28 @@ class Request:
 
 @dataclass(frozen=True)
 class Generation:
-    """What came back for one request.
+    """The answer to one request.
 
     Attributes
     ----------
     text
-        The generated text, without the prompt, and without the stop string that ended it.
+        The generated text, without the prompt and without the stop string that ended it.
     tokens
-        The number of tokens that were generated, thinking and a stop string included.
+        The number of generated tokens, including thinking and a stop string.
     finished
-        Whether the model or a stop string ended it; False: it was cut off by the limit.
+        Whether the model or a stop string ended the answer, and not the limit.
     kept
-        -1 if the whole prompt was read, else how many of its tokens were kept.
+        The number of tokens kept of a truncated prompt; -1 if it was not truncated.
     prompt_tokens
         The number of tokens of the prompt that were read.
     computed_tokens
-        How many of these were really computed; the rest came from a cache. 0 where the engine
-        cannot say.
+        How many of them were computed and not taken from a cache; 0 if the engine cannot say.
     thinking
-        What the engine itself told apart from the answer, as servers with a parser for
-        reasoning do; otherwise thinking stands in ``text``, between its tags.
+        The thinking that the engine itself separated from the answer, as servers with a reasoning
+        parser do. Otherwise thinking is in ``text``, between its tags.
     split
-        How many prompts were read together because memory was too small for the whole batch;
-        0: it was large enough.
+        The number of prompts that were read together because memory was too small for the whole
+        batch, or 0.
     flags
         Irregularities, by their names in `FLAGS`.
     """
@@ -142,15 +139,14 @@ class Generation:
 
 
 class Likelihood(NamedTuple):
-    """How likely a text is to a model.
+    """The likelihood of a text.
 
     Attributes
     ----------
     nll
-        The negative log likelihood of its tokens in sum, each given those before it, in nats; 0
-        where none was predicted.
+        The sum of the negative log likelihoods of its tokens in nats, each given those before it.
     tokens
-        How many tokens were predicted: all, or all but the first, see `Model.log_likelihoods`.
+        The number of predicted tokens.
     """
 
     nll: float
@@ -164,33 +160,32 @@ class Model(Protocol):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The model's tokenizer; asking for it loads no weights."""
+        """The model's tokenizer, which does not load the weights."""
 
     @property
     def limit(self) -> int | None:
-        """The longest sequence (prompt and answer) in tokens; None where unknown."""
+        """The longest sequence (prompt and answer) in tokens; None if unknown."""
 
     @property
     def settings(self) -> dict[str, Any]:
         """What decides the answers besides the requests, as plain data, recorded with every run."""
 
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
-        """Return how tokens are chosen where this decoding is asked for, as it is recorded.
+        """Return how tokens are chosen if this decoding is requested, in the form it is recorded.
 
         Raises
         ------
         ParameterError
-            If the engine cannot choose tokens in this way.
+            If the engine does not support it.
         """
 
     def batch_size(self, length: int) -> int | None:
         """Return how many prompts of this many tokens are read together.
 
-        A number: each call of `generate` gets that many requests and reads them as one batch, and
-        the same ones again after an interruption, because the numbers that a model computes for a
-        prompt depend, in their last digits, on its neighbours. Requests of one group are one call,
-        however many there are, which the engine divides by this number itself. None: the engine
-        takes all there is in one call and schedules it itself.
+        If it is a number, each call of `generate` gets that many requests, and the same ones again
+        after an interruption, because the last digits of a model's numbers depend on the other
+        prompts of the batch. Requests of one group are one call, which the engine divides itself.
+        If None, the engine gets all requests in one call and schedules them itself.
         """
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
@@ -199,13 +194,13 @@ class Model(Protocol):
         Yields
         ------
         position, generation
-            The request's place in ``requests``, and what came back, as they finish. The engine
-            decides how far it reads ahead.
+            The request's position in ``requests`` and its answer, as they finish. The engine
+            decides how many requests it takes in advance.
 
         Raises
         ------
         ParameterError
-            If a prompt is too long and may not be cut, or the model cannot be loaded.
+            If a prompt is too long and must not be truncated, or the model cannot be loaded.
         ServerError
             If a server does not answer every request.
         MissingExtraError
@@ -213,17 +208,15 @@ class Model(Protocol):
         """
 
     def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
-        """Yield how likely each text is, in their order.
+        """Yield the likelihood of each text, in their order. Servers do not have this method.
 
-        A text is read as a prompt is: behind the token that its tokenizer begins texts with, if it
-        does, so that the first token of the text is predicted as well; otherwise all but that one
-        are. Nothing is predicted of an empty text. Half of a character, which UTF-8 cannot hold, is
-        read as a question mark.
+        A text follows the token with which the tokenizer begins texts. Without such a token, the
+        text's first token is not predicted. A lone surrogate is read as a question mark.
 
         Raises
         ------
         ParameterError
-            If a text leaves no room for one more token, or the model cannot be loaded.
+            If a text is too long, or the model cannot be loaded.
         MissingExtraError
             As `generate` does.
         """
@@ -234,23 +227,8 @@ def in_order(model: Model, requests: Iterable[Request]) -> list[Generation]:
     return [generation for _, generation in sorted(model.generate(requests), key=itemgetter(0))]
 
 
-def ordered(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
-    """Yield what came with positions by rising position, each as soon as all before it are there.
-
-    >>> list(ordered([(1, "b"), (0, "a"), (2, "c")]))
-    ['a', 'b', 'c']
-    """
-    waiting: dict[int, Result] = {}
-    position = 0
-    for came, result in results:
-        waiting[came] = result
-        while position in waiting:
-            yield waiting.pop(position)
-            position += 1
-
-
 def readable(text: str) -> str:
-    r"""Return a text with question marks for halves of characters, which UTF-8 cannot hold.
+    r"""Return a text with question marks for lone surrogates, which UTF-8 cannot encode.
 
     >>> readable("a\ud800b")
     'a?b'
@@ -259,28 +237,26 @@ def readable(text: str) -> str:
 
 
 def defaults(model: Model) -> Any:
-    """Return how a model's tokens are chosen where nobody says how, as plain data.
+    """Return the decoding defaults of a model's files or server by name, or ``"unknown"``.
 
-    What its own files or its server say, by name; ``"unknown"`` where neither does. It is recorded
-    beside the answers: requests say how tokens are chosen, but a server may go by its defaults for
-    what they do not say.
+    They are recorded with the answers, because a server may use them for what requests leave open.
     """
     return getattr(model, "defaults", "unknown")
 
 
 def reserve(model: Model, length: int) -> None:
-    """Tell an engine how many tokens the longest sequence will have, if it wants to know."""
+    """Tell an engine the number of tokens of the longest sequence, if it needs to know."""
     if hasattr(model, "reserve"):
         model.reserve(length)
 
 
 def with_likelihoods(model: Model) -> Model:
-    """Return a model, or the model inside where its engine gives no likelihoods, as servers do."""
+    """Return a model, or the bundled one if its engine has no likelihoods."""
     return model if hasattr(model, "log_likelihoods") else load(INSIDE)
 
 
 def load_weights(model: Model) -> None:
-    """Let an engine load its weights now, if it has some, and not with the first request.
+    """Load an engine's weights now, if it has any, and not with the first request.
 
     Raises
     ------
@@ -301,81 +277,84 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     name
         The model: a local folder, a hub name, ``"lille"``, or a server's name for it.
     engine
-        One of `ENGINES`.
+        One of `ENGINES`, or an engine from outside.
     options
-        What the engine takes besides the name.
+        The engine's options.
 
     Raises
     ------
     ParameterError
         If there is no such engine, model or option.
     MissingExtraError
-        If the engine's package is not installed; some engines say so with the first request.
+        If the engine's package is not installed; some engines raise it with the first request.
     """
     engine_options("engine options", options)
     kind = engine_class(engine)
     parameters = inspect.signature(kind).parameters
-    # An engine that hands further arguments on knows their names itself.
-    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     names = [option for option in parameters if option != "name"]
-    if packages.is_outside(engine):
+    if engine not in ENGINES:
         names.append("tokenizer")
-    for option in options:
-        require(open_ended or option in names, "engine option", option, nearest(option, names))
-    if packages.is_outside(engine):
+    # An engine with **arguments checks their names itself.
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        for option in options:
+            if option not in names:
+                raise ParameterError("engine option", option, nearest(option, names))
+    if engine not in ENGINES:
         from rulerlib.models.outside import Outside
 
         return cast(Model, Outside(name, engine, options))
-    model: Model = kind(name, **options)
-    return model
+    return cast(Model, kind(name, **options))
 
 
 def engine_class(engine: str) -> Any:
-    """Return the class of an engine by its name, which imports it.
+    """Return the class of an engine.
 
     Raises
     ------
     ParameterError
-        If there is no such engine, or one from outside lacks something.
+        If there is no such engine, or it lacks something.
     """
-    if packages.is_outside(engine):
-        return packages.outside_class("engine", engine, WANTED, {"generate": ([],)})
-    return importlib.import_module(f"{__name__}.{one_of('engine', engine, ENGINES)}").Engine
+    if isinstance(engine, str) and engine in ENGINES:
+        return importlib.import_module(f"{__name__}.{engine}").Engine
+    full_name = plugins.full_name("engine", engine)
+    if not plugins.is_plugin(full_name):
+        names = [*ENGINES, *plugins.installed("engine")]
+        raise ParameterError("engine", engine, nearest(engine, names))
+    return plugins.load_class("engine", full_name, WANTED, "generate")
 
 
 def tokenizer_name(model: str, tokenizer: str | None) -> str:
-    """Return whose tokens fill the budget: those of the model where no tokenizer is given.
+    """Return the name of the tokenizer that counts prompt tokens. Default: the model's name.
 
     Raises
     ------
     ParameterError
-        If it is no tokenizer that can be found.
+        If there is no such tokenizer.
     """
     name = model if tokenizer is None else tokenizer
     try:
         if name != Words.name:
             checkpoints.folder(name)
     except ParameterError as error:
-        none = (
-            "given as an engine option, e.g. engine_options: {tokenizer: owner/name},"
-            f" because {model[:99]!r} is not a folder or hub name"
-        )
-        allowed_values = (
-            none if tokenizer is None and not checkpoints.is_gguf(name) else error.allowed
-        )
-        raise ParameterError("tokenizer", tokenizer, allowed_values) from None
+        allowed = error.allowed
+        if tokenizer is None and not checkpoints.is_gguf(name):
+            allowed = (
+                "given as an engine option, e.g. engine_options: {tokenizer: owner/name},"
+                f" because {model[:99]!r} is not a folder or hub name"
+            )
+        raise ParameterError("tokenizer", tokenizer, allowed) from None
     return name
 
 
 def recorded(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of an engine's options that change answers, and so are part of a cell.
 
-    Of an engine from outside these are all of them, and a hash of its source.
+    For an engine from outside, these are all options and a hash of its source.
     """
     if hasattr(model, "identity"):
         return dict(model.identity)
     if not options:
-        # Not asked without need: an engine looks for its device to answer, and imports torch.
+        # The settings would look for the device, which imports torch.
         return {}
     settings = model.settings
     names = {*settings, *settings.get("engine_arguments", ()), *_RECORDED}

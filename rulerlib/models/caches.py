@@ -1,58 +1,83 @@
-"""What a model keeps of prompts, as transformers has it: read once, joined, with room to write."""
+"""A faster key-value cache for transformers: joined from single prompts, with room to write.
+
+transformers reads a batch of prompts of different lengths with padding, and copies the whole cache
+for each new token. Here each prompt is read without padding, the caches are joined, and new tokens
+are written in place. This replaces the method `update` of the cache's layers, so `can_join` allows
+it only for versions and models for which the tests show equal answers; the engine uses plain
+`generate` for all others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rulerlib.models.local import torch
 
+SINCE, BEFORE = (4, 56), (6, 0)
+"""Versions of transformers for which `join` works: from the first, and below the second."""
 
-@dataclass
-class Opening:
-    """The tokens that several prompts begin with; none where each prompt is read as a whole.
 
-    Attributes
+def empty_cache(model: Any) -> Any:
+    """Return an empty key-value cache for a model."""
+    from transformers import DynamicCache
+
+    return DynamicCache(config=model.config.get_text_config(decoder=True))
+
+
+def can_join(model: Any) -> bool:
+    """Return whether `join` works for a model with the installed version of transformers.
+
+    Attention ignores padding, over the whole text or within a sliding window. A recurrent state
+    does not, so models with one are left out.
+    """
+    import transformers
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+    version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
+    has_dynamic_cache = getattr(model, "_supports_default_dynamic_cache", lambda: False)
+    if not SINCE <= version < BEFORE or not has_dynamic_cache():
+        return False
+    layers = empty_cache(model).layers
+    return bool(layers) and all(
+        type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers
+    )
+
+
+def join(caches: Sequence[Any], room: int) -> Any:
+    """Return one cache for all prompts, with padding before the shorter ones.
+
+    The tensors of the given caches are released layer by layer.
+
+    Parameters
     ----------
-    ids
-        Its tokens.
-    cache
-        Its keys and values, once they are computed.
-    computed
-        How many of its tokens were computed and are not yet counted to an answer.
+    room
+        The number of tokens that can be written.
     """
-
-    ids: Sequence[int] = ()
-    cache: Any = None
-    computed: int = 0
-
-
-def joined(caches: Sequence[Any], room: int) -> Any:
-    """Return one cache for all prompts, the shorter ones with padding before them.
-
-    The tensors of the caches are let go, layer by layer.
-    """
-    first = caches[0]
+    joined = caches[0]
     length = max(cache.get_seq_length() for cache in caches)
     for layers in zip(*(cache.layers for cache in caches), strict=True):
-        layers[0].update = Room(layers, room)
+        layers[0].update = InPlace(layers, room)
         if layers[0].is_sliding:
             layers[0].cumulative_length = length
-    return first
+    return joined
 
 
-class Room:
-    """Writes what comes to a layer of a cache behind what is there.
+def keep_rows(cache: Any, rows: list[int]) -> None:
+    """Remove all other prompts from a joined cache."""
+    for layer in cache.layers:
+        layer.update.keep(rows)
 
-    transformers copies all that is there for each token, which takes longer than to look at it.
+
+class InPlace:
+    """The `update` of a cache layer that writes new keys and values into reserved memory.
 
     Parameters
     ----------
     layers
-        The same layer of several prompts: the first one becomes that of all of them.
+        The same layer of several prompts; the first becomes the layer of all of them.
     room
-        For how many tokens.
+        The number of tokens that can be written.
     """
 
     def __init__(self, layers: Sequence[Any], room: int) -> None:
@@ -63,26 +88,26 @@ class Room:
             tensors = [getattr(layer, name) for layer in layers]
             for layer in layers:
                 setattr(layer, name, None)
-            tensors = [pad(one, (0, 0, self._end - one.shape[-2], room)) for one in tensors]
-            self._tensors.append(torch().cat(tensors))
+            padded = [pad(one, (0, 0, self._end - one.shape[-2], room)) for one in tensors]
+            self._tensors.append(torch().cat(padded))
         self._show(0)
 
     def __call__(self, keys: Any, values: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """Write keys and values, and return all that they look at, as a layer's ``update``."""
+        """Write keys and values; return all that the new tokens can attend to."""
         start, self._end = self._end, self._end + keys.shape[-2]
         for tensor, states in zip(self._tensors, (keys, values), strict=True):
             tensor[..., start : self._end, :] = states
-        if self._layer.is_sliding:
-            self._layer.cumulative_length += keys.shape[-2]
-            return self._show(max(0, start - self._layer.sliding_window + 1))
-        return self._show(0)
+        if not self._layer.is_sliding:
+            return self._show(0)
+        self._layer.cumulative_length += keys.shape[-2]
+        return self._show(max(0, start - self._layer.sliding_window + 1))
 
     def keep(self, rows: list[int]) -> None:
-        """Let all other rows go."""
+        """Remove all other prompts."""
         self._tensors = [tensor[rows] for tensor in self._tensors]
 
     def _show(self, start: int) -> tuple[Any, Any]:
-        """Return the layer's keys and values from a place on, which it has from now on."""
+        """Set the layer's keys and values to those from position `start` on, and return them."""
         layer = self._layer
         layer.keys, layer.values = (one[..., start : self._end, :] for one in self._tensors)
         return layer.keys, layer.values

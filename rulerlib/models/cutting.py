@@ -1,7 +1,7 @@
-"""Where prompts and answers are cut: a prompt in its middle, an answer at its first stop string.
+"""Truncating prompts in their middle, and answers at their first stop string.
 
-A prompt that is too long is refused, or loses its middle where it may: the instruction stands at
-its beginning and the question at its end. A stop string counts outside of thinking.
+A prompt that is too long is rejected, or loses its middle if that is allowed: its instruction
+stands at the beginning and its question at the end. Stop strings within thinking do not count.
 
 >>> cut_tokens([1, 2, 3, 4, 5, 6], 4)
 [1, 2, 5, 6]
@@ -15,42 +15,42 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Sequence
 
-from rulerlib.errors import require
+from rulerlib.errors import ParameterError
 from rulerlib.models import Request
 from rulerlib.prompts import ends_thinking
 from rulerlib.tokens import Tokenizer
 
 Decode = Callable[[Sequence[int], Sequence[str]], str]
-"""A function from tokens, and the tags of thinking that stay among them, to their text."""
+"""A function that returns the text of tokens, given the thinking tags that are kept in it."""
 
 
 def kept_tokens(request: Request, count: int, limit: int | None, name: str) -> int:
-    """Return how many tokens of a prompt can be kept; -1: all of them.
+    """Return how many tokens of a prompt can be kept, or -1 if it need not be truncated.
 
     Parameters
     ----------
     count
         The number of tokens of the prompt.
     limit
-        The longest sequence that the model takes, in tokens; None where unknown.
+        The longest sequence that the model takes, in tokens; None if unknown.
     name
-        The model's.
+        The model's name, for the error.
 
     Raises
     ------
     ParameterError
-        If the prompt is too long for the model and may not be cut, or the answer alone is.
+        If the prompt is too long for the model and must not be truncated, or the answer alone is.
     """
     length = count + request.max_new_tokens
     if limit is None or length <= limit:
         return -1
-    holds = request.truncate and limit > request.max_new_tokens
-    require(holds, "length", length, f"at most {limit}, what '{name}' can take")
+    if not request.truncate or limit <= request.max_new_tokens:
+        raise ParameterError("length", length, f"at most {limit}, what '{name}' can take")
     return limit - request.max_new_tokens
 
 
 def cut_tokens(ids: Sequence[int], count: int) -> list[int]:
-    """Return the first and the last of some tokens, ``count`` in sum."""
+    """Return the first and the last of some tokens, ``count`` together."""
     return [*ids[: count // 2], *ids[len(ids) - (count - count // 2) :]]
 
 
@@ -59,11 +59,11 @@ def cut_text(text: str, surplus: int, tokenizer: Tokenizer) -> str:
     spans = tokenizer.spans([text])[0]
     wanted = len(spans) - surplus
     while True:
-        # Tokens that stood apart may merge into fewer, or a letter be cut into more.
         left = max(0, len(spans) - surplus)
         head, tail = left // 2, left - left // 2
         short = text[: spans[head - 1][1] if head else 0]
         short += text[spans[len(spans) - tail][0] :] if tail else ""
+        # At the cut, characters may form other tokens than before.
         over = tokenizer.count(short) - wanted
         if over <= 0 or not left:
             return short
@@ -71,31 +71,32 @@ def cut_text(text: str, surplus: int, tokenizer: Tokenizer) -> str:
 
 
 def begins_thinking(request: Request) -> bool:
-    """Return whether an answer begins within thinking, because the prompt has begun it."""
+    """Return whether the prompt ends within thinking, so that the answer continues it."""
     return ends_thinking(request.prompt, request.tags)
 
 
 def find_stop(text: str, request: Request, thinks: bool) -> tuple[int, int] | None:
-    """Return the characters [start, end) of the first stop string in a text; None without one.
+    """Return the characters [start, end) of the first stop string in a text, or None.
 
     Parameters
     ----------
     text
-        What the model generated.
+        The generated text.
     request
-        Its stop strings and tags of thinking.
+        Its stop strings and thinking tags.
     thinks
         Whether the text begins within thinking.
     """
     start = 0
     while True:
-        # Thinking and answer take turns, and this tag ends the turn.
+        # Thinking and answer alternate; this tag ends the current one.
         tag = request.tags[int(thinks)] if len(request.tags) == 2 else ""
         end = text.find(tag, start) if tag else -1
         if not thinks:
             until = end if end >= 0 else len(text)
-            starts = [(text.find(stop, start, until), len(stop)) for stop in request.stop]
-            if places := [(at, at + size) for at, size in starts if at >= 0]:
+            found = [(text.find(stop, start, until), len(stop)) for stop in request.stop]
+            places = [(at, at + size) for at, size in found if at >= 0]
+            if places:
                 return min(places)
         if end < 0:
             return None
@@ -103,26 +104,24 @@ def find_stop(text: str, request: Request, thinks: bool) -> tuple[int, int] | No
 
 
 def cut_answer(ids: Sequence[int], request: Request, decode: Decode) -> tuple[str, int, bool]:
-    """Return the text of generated tokens, how many of them it took, and whether it was stopped.
-
-    A stop string counts as soon as it is complete, whatever was generated after it.
+    """Return the text of an answer, its number of tokens, and whether a stop string ended it.
 
     Parameters
     ----------
     ids
-        The generated tokens, up to the end of the text or further.
+        The generated tokens.
     decode
-        Makes their text.
+        Returns their text.
     """
-    text, thinks = decode(ids, request.tags), begins_thinking(request)
-    if not request.stop or find_stop(text, request, thinks) is None:
-        return text, len(ids), False
+    thinks = begins_thinking(request)
 
-    def stopped(count: int) -> bool:
-        return find_stop(decode(ids[:count], request.tags), request, thinks) is not None
+    def stop_of(count: int) -> tuple[int, int] | None:
+        return find_stop(decode(ids[:count], request.tags), request, thinks)
 
-    # The fewest tokens that hold a stop string; a text of more tokens holds it too.
-    count = bisect.bisect_left(range(len(ids)), True, key=stopped)
+    if not request.stop or stop_of(len(ids)) is None:
+        return decode(ids, request.tags), len(ids), False
+    # The fewest tokens whose text holds a stop string.
+    count = bisect.bisect_left(range(len(ids)), True, key=lambda size: stop_of(size) is not None)
+    place = stop_of(count)
     text = decode(ids[:count], request.tags)
-    place = find_stop(text, request, thinks)
     return text[: place[0]] if place else text, count, True

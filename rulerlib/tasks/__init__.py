@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, TypeVar
 
-from rulerlib import packages
+from rulerlib import plugins
 from rulerlib.errors import ParameterError, nearest, one_of, require, whole_number
 from rulerlib.fields import listed
 from rulerlib.scoring import Scoring
@@ -300,7 +300,7 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
             some = [one for one in _members(name) if _is_of(one, family)]
             require(some, "tasks", name, f"'all': the family {family} has none of these")
             named += some
-        elif family is None and packages.is_outside(name):
+        elif family is None and plugins.is_plugin(name):
             from rulerlib.tasks.outside import admit
 
             named += admit(name)

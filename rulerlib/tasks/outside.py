@@ -19,9 +19,6 @@ of the two files: with another source the answers stand in another folder. Who r
 from __future__ import annotations
 
 import functools
-import hashlib
-import importlib.metadata
-import itertools
 import re
 import sys
 import warnings
@@ -30,7 +27,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rulerlib import packages, tasks
+from rulerlib import plugins, tasks
 from rulerlib.errors import (
     DataError,
     MissingWordingError,
@@ -43,9 +40,6 @@ from rulerlib.languages import Language, placeholders, read_toml
 from rulerlib.tasks.family import Family, Maker
 
 _WANTED = "a rulerlib.tasks.family.Family"
-
-GROUP = "rulerlib.tasks"
-"""The entry points of this group are families, which are then known by the names of their tasks."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{,59}")
 
@@ -136,7 +130,7 @@ def admit(name: str) -> list[str]:
 
 @functools.cache
 def installed() -> dict[str, Family]:
-    """Return the families of installed packages by name: the entry points of the group `GROUP`.
+    """Return the families that installed packages register, by name.
 
     Raises
     ------
@@ -144,14 +138,14 @@ def installed() -> dict[str, Family]:
         As `admit`.
     """
     families, taken = dict[str, Family](), {*tasks.TASKS.own}
-    for point in importlib.metadata.entry_points(group=GROUP):
-        family = _loaded(point.value)
-        if point.value.startswith("rulerlib."):
+    for full_name in plugins.installed("tasks").values():
+        family = _loaded(full_name)
+        if full_name.startswith("rulerlib."):
             # The version of rulerlib says which source it is.
             family = replace(family, origin="")
         for variant in family.variants:
             if variant in taken:
-                raise _taken(point.value, variant)
+                raise _taken(full_name, variant)
             taken.add(variant)
         families[family.name] = family
     return families
@@ -164,7 +158,7 @@ def _taken(name: str, variant: str) -> ParameterError:
 
 def _loaded(name: str) -> Family:
     """Return the family under a name, checked, with its wording and its origin."""
-    family: Any = packages.outside("tasks", name, _WANTED)
+    family: Any = plugins.load("tasks", name, _WANTED)
 
     def check(holds: object, what: str) -> None:
         require(holds, "tasks", name, f"{_WANTED}{what}")
@@ -182,16 +176,10 @@ def _loaded(name: str) -> Family:
     check(room, " with tokens_to_generate above 0")
     path = Path(str(sys.modules[name.partition(":")[0]].__file__)).with_suffix(".toml")
     _wording(path)
-    origin = f"{name}@{_hash(path.with_suffix('.py'), path)}"
+    origin = f"{name}@{plugins.source_hash(name)}"
     made = _Worded(family, path)
     loaded: Family = replace(family, maker=made, reader=made.read, origin=origin)
     return loaded
-
-
-def _hash(*paths: Path) -> str:
-    """Return a hash of what files hold, those of them that there are."""
-    content = b"".join(path.read_bytes() for path in paths if path.exists())
-    return hashlib.sha256(content).hexdigest()[:8]
 
 
 def recall(origin: Any) -> None:
@@ -199,13 +187,12 @@ def recall(origin: Any) -> None:
 
     Otherwise nothing of it is run, and a warning says how its answers are then judged.
     """
-    if not isinstance(origin, str) or not packages.is_outside(origin):
+    if not isinstance(origin, str) or not plugins.is_plugin(origin):
         return
     name, _, wanted = origin.partition("@")
     if any(task.family.origin == origin for task in tasks.TASKS.outside.values()):
         return
-    path = _file(name.partition(":")[0])
-    if path is not None and _hash(path, path.with_suffix(".toml")) == wanted:
+    if plugins.source_hash(name) == wanted:
         try:
             admit(name)
             return
@@ -218,16 +205,3 @@ def recall(origin: Any) -> None:
         f" {why}: they are judged as those of tasks that nobody knows.",
         stacklevel=3,
     )
-
-
-def _file(module: str) -> Path | None:
-    """Return the file of a module that Python would import, without running anything of it."""
-    places = None
-    for name in itertools.accumulate(module.split("."), "{}.{}".format):
-        finders = (getattr(finder, "find_spec", None) for finder in sys.meta_path)
-        specs = (find(name, places) for find in finders if find)
-        spec = next((spec for spec in specs if spec), None)
-        if spec is None:
-            return None
-        places = spec.submodule_search_locations
-    return Path(spec.origin) if spec and spec.origin else None

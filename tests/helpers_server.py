@@ -38,8 +38,6 @@ PASSING = ("429", "429 date", "500", "502 html", "503", "drop", "drop half", "re
 ERRORS = {
     "500": (500, "out of order"), "503": (503, "out of order"),
     "400": (400, "temperature is not supported"), "403": (403, "not in your country"),
-    "400 long": (400, "This model's maximum context length is 4096 tokens, you asked for more.",
-                 "context_length_exceeded"),
     "404 model": (404, "The model `parrot` does not exist.", "model_not_found"),
     "429 quota": (429, "You exceeded your current quota", "insufficient_quota"),
 }  # fmt: skip
@@ -167,7 +165,6 @@ class _Handler(BaseHTTPRequestHandler):
             None: answer,
             "empty choices": {**answer, "choices": []},
             "null text": {"choices": [{"text": None, "message": None}]},
-            "error in 200": {"error": {"message": "upstream is gone", "code": 502}},
         }
         if fault in other:
             self.send(200, other[fault])
@@ -181,12 +178,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.raw(502, b"<html><h1>Bad Gateway</h1></html>", "text/html")
         elif fault == "200 html":
             self.raw(200, b"\n<!DOCTYPE html><h1>Log in</h1>", "text/html")
-        elif fault == "200 list":
-            self.raw(200, b"[1]")
-        elif fault == "404 route":
-            self.send(404, {"detail": "Not Found"})
-        elif fault == "302":
-            self.raw(302, b"", headers={"Location": "http://127.0.0.1:1/v1"})
         elif fault == "malformed":
             self.raw(200, whole[: len(whole) // 2])
         else:

@@ -19,14 +19,8 @@ pytest.importorskip("pandas")
 from helpers_memory import finished, matrix, metrics, rows
 
 from conftest import ROOT
-<<<<<<< HEAD
 from rulerlib import plugins
 from rulerlib.memory import presets, work
-=======
-from rulerlib import plugins
-from rulerlib.errors import RunMismatchError
-from rulerlib.memory import presets, teaching, work
->>>>>>> 319c680 (Rewrite engines and load plug-ins in one place)
 
 EXAMPLE = ROOT / "tests" / "outside" / "memory.py"
 MEMORY = "outside.memory:Memory"
@@ -108,19 +102,7 @@ def test_settings_are_part_of_the_name(tmp_path):
     first = presets.load(path)
     assert first.to_dict()["source"] == plugins.source_hash(MEMORY)
     assert first.to_dict()["settings"] == {"k": 5, "shortest": 1}
-<<<<<<< HEAD
     assert presets.load(path, {"shortest": 4}).short == f"{first.short}-shortest_4"
-=======
-    changed = presets.load(path, {"shortest": 4})
-    assert changed.short == f"{first.short}-shortest_4"
-    (job,) = matrix(tmp_path / "runs", preset_names=[path])
-    taught([job], ask=False)
-    monkeypatch.setattr(plugins, "source_hash", lambda name: "0123")
-    assert presets.load(path).short != first.short
-    # And where the short hashes are the same by chance, what was taught says it.
-    with pytest.raises(RunMismatchError, match=r"made with source = .*, not '0123'"):
-        teaching.is_taught(job)
->>>>>>> 319c680 (Rewrite engines and load plug-ins in one place)
 
 
 KEEPS = (

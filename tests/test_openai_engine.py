@@ -1,4 +1,4 @@
-"""The openai engine against a real server on loopback: nothing lost, doubled or shown."""
+"""The openai engine against a real server on loopback: each request answered once, no key shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytest.importorskip("openai")
 from openai import _base_client
 
 from rulerlib import checkpoints, models, tokens
-from rulerlib.errors import ParameterError, RunMismatchError, ServerError
+from rulerlib.errors import ParameterError, ServerError
 from rulerlib.models import Request, in_order
 from rulerlib.predict import predict
 from rulerlib.prompts import Decoding
@@ -79,7 +79,7 @@ def one_sentence(error):
 # --- Requests -------------------------------------------------------------------------------------
 
 
-def test_no_answer_is_lost_or_doubled(serve):
+def test_every_request_has_one_answer(serve):
     """Half of all attempts fail, in every way that may pass."""
     server = serve(faulty(0.5, seed=1), hang=5.0)
     model = load(server, timeout=1.0, retries=40, concurrency=16)
@@ -105,20 +105,15 @@ def test_requests_are_sent_side_by_side_up_to_the_limit(serve):
 
 FINAL = {
     "404 model": (ServerError, "does not exist); check the model"),
-    "404 route": (ServerError, "that base_url ends with /v1"),
-    "400 long": (ServerError, "maximum context length is 4096"),
     "400": (ServerError, "status 400: temperature is not supported"),
     "403": (ParameterError, "not in your country"),
     "429 quota": (ServerError, "with retries=1 (status 429: You exceeded your current quota)"),
     "500": (ServerError, "status 500: out of order). Completed answers are saved"),
     "drop": (ServerError, "No answer from the server at base_url with retries=1"),
     "hang": (ServerError, "Request timed out"),
-    "302": (ServerError, "No answer from the server at base_url"),
     "200 html": (ServerError, "not a JSON object; check that base_url ends with /v1"),
-    "200 list": (ServerError, "not a JSON object"),
     "malformed": (ServerError, "is not JSON"),
     "empty choices": (ServerError, "sent no answer"),
-    "error in 200": (ServerError, "upstream is gone"),
     "null text": (ServerError, "an answer without text"),
 }
 
@@ -132,16 +127,6 @@ def test_a_final_fault_is_one_sentence(serve, monkeypatch, fault):
         list(load(server, concurrency=4, retries=1, timeout=1.0).generate(questions(100)))
     assert words in one_sentence(error)
     assert sum(server.done.values()) <= 8, "no new request is sent"
-
-
-def test_a_refused_connection_is_one_sentence():
-    model = models.load(
-        "parrot", "openai", base_url="http://127.0.0.1:9/v1", tokenizer="words", retries=1
-    )
-    assert model.limit is None
-    with pytest.raises(ServerError, match="from the server at base_url with retries=1") as error:
-        in_order(model, questions(1))
-    one_sentence(error)
 
 
 def test_completed_answers_are_saved_and_not_requested_again(serve, tmp_path):
@@ -180,7 +165,7 @@ def test_ctrl_c_does_not_wait_for_the_server(serve):
         next(going)
 
 
-def test_the_very_text_of_the_prompt_is_sent(serve):
+def test_the_exact_prompt_is_sent(serve):
     server = serve()
     requests = [Request("Æ\n\n <|user|>", True, 7), Request("<s>b", False, 9, tags=("</think>",))]
     in_order(load(server, concurrency=1, body={"top_k": 1}), requests)
@@ -189,6 +174,9 @@ def test_the_very_text_of_the_prompt_is_sent(serve):
         {**both, "prompt": "Æ\n\n <|user|>", "max_tokens": 7},
         {**both, "prompt": "<s>b", "max_tokens": 9, "add_special_tokens": False},
     ]
+
+
+SAMPLED = ("temperature", "top_p", "seed")
 
 
 def test_chat_takes_messages(serve):
@@ -209,27 +197,24 @@ def test_chat_takes_messages(serve):
     ]  # fmt: skip
 
 
-DRAWN = Decoding(temperature=0.7, top_p=0.9, seed=3)
 DECODINGS = [
-    ({}, Decoding(), {"temperature": 0}, "greedy"),
     ({"seed": 5}, Decoding(), {"temperature": 0, "seed": 5}, "greedy"),
-    ({}, DRAWN, {"temperature": 0.7, "top_p": 0.9, "seed": 3},
-     {"temperature": 0.7, "top_p": 0.9, "seed": 3}),
-    ({"temperature": None}, Decoding(), {},
-     {"temperature": "the server's", "top_p": "the server's", "seed": "the server's"}),
-    ({"seed": 8}, DRAWN, {"temperature": 0.7, "top_p": 0.9, "seed": 8},
-     {"temperature": 0.7, "top_p": 0.9, "seed": 8}),
-    ({"temperature": 0}, DRAWN, {"temperature": 0, "top_p": 0.9, "seed": 3}, "greedy"),
-]  # fmt: skip
+    (
+        {"seed": 8},
+        Decoding(temperature=0.7, top_p=0.9, seed=3),
+        {"temperature": 0.7, "top_p": 0.9, "seed": 8},
+        {"temperature": 0.7, "top_p": 0.9, "seed": 8},
+    ),
+    ({"temperature": None}, Decoding(), {}, dict.fromkeys(SAMPLED, "the server's")),
+]
 
 
 @pytest.mark.parametrize(("body", "decoding", "sent", "recorded"), DECODINGS)
-def test_what_is_recorded_is_what_is_sent(serve, body, decoding, sent, recorded):
+def test_the_recorded_decoding_is_the_one_sent(serve, body, decoding, sent, recorded):
     server = serve()
     model = load(server, body=body)
     in_order(model, [Request("x", True, 16, decoding=decoding)])
-    names = ("temperature", "top_p", "seed")
-    assert {name: server.bodies[0][name] for name in names if name in server.bodies[0]} == sent
+    assert {name: server.bodies[0][name] for name in SAMPLED if name in server.bodies[0]} == sent
     assert json.loads(json.dumps(model.decoding(decoding))) == recorded
 
 
@@ -278,11 +263,11 @@ def test_the_key_is_sent_and_never_shown(serve, tmp_path, monkeypatch, capsys, c
     assert KEY[::-1] not in one_sentence(error)
 
 
-URLS = [None, "", "localhost:8000/v1", "ftp://x/v1", f"http://me:{KEY}@x", f"http://x?k={KEY}", 5]
+URLS = [None, "localhost:8000/v1", f"http://me:{KEY}@x", f"http://x?k={KEY}"]
 
 
 @pytest.mark.parametrize("url", URLS)
-def test_an_address_that_is_none(url):
+def test_a_bad_address_is_one_sentence(url):
     with pytest.raises(ParameterError, match=r"base_url is .*OPENAI_BASE_URL") as error:
         models.load("parrot", "openai", base_url=url, tokenizer="words")
     one_sentence(error)
@@ -291,17 +276,12 @@ def test_an_address_that_is_none(url):
 BAD = [
     ({"endpoint": "chats"}, "endpoint"),
     ({"concurrency": 0}, "concurrency"),
-    ({"timeout": 0}, "timeout"),
     ({"timeout": math.inf}, "timeout"),
-    ({"retries": -1}, "retries"),
     ({"max_model_len": "4096"}, "max_model_len"),
-    ({"body": "x"}, "body"),
     ({"body": {"stream": True}}, "body"),
     ({"max_tokens_field": 5}, "max_tokens_field"),
-    ({"tokenizer": "./nothing"}, "tokenizer"),
     ({"tokenizer": None}, "tokenizer"),
     ({"concurency": 3}, "engine option"),
-    ({"trust_remote_code": 1}, "trust_remote_code"),
     ({"api_key": KEY}, "engine options"),
 ]
 
@@ -323,8 +303,6 @@ KINDS = {
                   {"source": "/props", "temperature": 0.8, "top_k": 40}),
     "vLLM": ({"owned_by": "vllm", "root": "OWN"}, None,
              {"source": "generation_config.json", **WANTED}),
-    "vLLM elsewhere": ({"owned_by": "vllm", "root": "owner/name"}, None, "unknown"),
-    "hosted": ({"owned_by": "somebody"}, PROPS, "unknown"),
     "nonsense": ({"owned_by": "llamacpp"}, ["?", {}], "unknown"),
 }  # fmt: skip
 
@@ -340,22 +318,6 @@ def test_the_defaults_that_a_server_states(kind, serve, tmp_path):
     assert checkpoints.decoding_defaults(str(tmp_path)) == WANTED
 
 
-def test_a_server_with_other_defaults_is_another_run(serve, tmp_path):
-    dataset, output = write_dataset(tmp_path / "data", some_samples(3)), tmp_path / "out.jsonl"
-
-    def with_top_k(count):
-        server = serve(models={"parrot": {"owned_by": "llamacpp"}})
-        server.beside = {"props": {"default_generation_settings": {"params": {"top_k": count}}}}
-        return load(server)
-
-    whole = predict(dataset, with_top_k(40), output).read_bytes()
-    output.write_bytes(whole.splitlines(keepends=True)[0])
-    with pytest.raises(RunMismatchError, match=r"defaults\.top_k = 40, not"):
-        predict(dataset, with_top_k(10), output)
-    predict(dataset, load(serve()), output)
-    assert output.read_bytes() == whole
-
-
 # --- Truncated prompts ----------------------------------------------------------------------------
 
 TRUNCATED = {
@@ -363,8 +325,6 @@ TRUNCATED = {
     "a little": (4000, 1.0, 0, [4100], "read 4,000 of 4,100 prompt tokens;"),
     "with a template": (4100, 1.0, 700, [4000], "read only 4,100 of the prompt's tokens"),
     "more tokens": (4096, 1.4, 0, [4000], "read only 4,096 of the prompt's tokens"),
-    "small": (60, 1.0, 0, [100], "read 60 of 100"),
-    "the second length": (2048, 1.0, 9, [1900, 3900], "read 2,048 of 3,900"),
     "the third length": (4096, 1.2, 9, [1900, 3000, 3900], "read only 4,096 of the prompt's"),
 }
 
@@ -388,7 +348,9 @@ def test_a_truncated_prompt_stops_the_run(serve, endpoint, case):
 @pytest.mark.parametrize(
     ("ratio", "template", "checks"), [(1.0, 0, 0), (1.0, 60, 2), (0.6, 0, 3), (1.9, 30, 2)]
 )
-def test_another_tokenizer_or_template_is_no_truncation(serve, endpoint, ratio, template, checks):
+def test_another_tokenizer_or_template_is_not_taken_for_truncation(
+    serve, endpoint, ratio, template, checks
+):
     """At most one more request is sent for each length."""
     server = serve(answer=with_window(10**6, ratio, template))
     counts = [900, 910, 4000, 4010, 3990, 8000, 8100]
@@ -423,7 +385,7 @@ def test_a_server_that_counts_nothing_or_otherwise_is_warned_of_once(serve):
     assert len(caught) == 1
 
 
-def test_a_prompt_cut_here_is_no_truncation_of_the_server(serve):
+def test_a_prompt_truncated_here_passes(serve):
     server = serve(answer=with_window(3000))
     request = Request(" ".join(["græs"] * 5000), True, 16, truncate=True)
     (made,) = in_order(load(server, max_model_len=3016), [request])
@@ -450,11 +412,8 @@ def replying(message=None, **fields):
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 @pytest.mark.parametrize(
     ("reason", "written", "finished"),
-    [
-        ("stop", 16, True), ("eos_token", 3, True), ("length", 3, False), ("MAX_TOKENS", 3, False),
-        ("model_context_window_exceeded", 3, False), (None, 3, True), (None, 16, False),
-    ],
-)  # fmt: skip
+    [("stop", 16, True), ("MAX_TOKENS", 3, False), (None, 3, True), (None, 16, False)],
+)
 def test_finish_reasons_that_mean_a_limit(serve, endpoint, reason, written, finished):
     details = {"prompt_tokens_details": {"cached_tokens": 3}}
     answer = replying(finish_reason=reason, written=written, usage=details)
@@ -464,18 +423,12 @@ def test_finish_reasons_that_mean_a_limit(serve, endpoint, reason, written, fini
 
 
 FLAGGED = [
-    ({"finish_reason": "content_filter"}, "8", ["content_filter"]),
     ({"finish_reason": "SAFETY"}, "8", ["content_filter"]),
     ({"message": {"content": None, "refusal": "I cannot."}}, "I cannot.", ["refusal"]),
-    ({"finish_reason": "refusal"}, "8", ["refusal"]),
     ({"message": {"content": None, "tool_calls": [{"id": "1"}]}}, "", ["tool_calls"]),
     ({"written": 17}, "8", ["too_many_tokens"]),
-    ({"written": 16}, "8", []),
-    ({"model": "another"}, "8", ["model=another"]),
     ({"model": "parrot-mini"}, "8", ["model=parrot-mini"]),
-    ({"model": "parrot-2024-08-06"}, "8", []),
     ({"model": "/models/parrot:latest"}, "8", []),
-    ({"model": None}, "8", []),
     ({"message": {"content": "<reflection>7?</reflection>8"}},
      "<reflection>7?</reflection>8", ["thinking_tag"]),
 ]  # fmt: skip
@@ -501,14 +454,10 @@ def test_every_flag_has_a_meaning():
 
 
 CONTENTS = [
-    ("9", "9", ""),
     ("<think>7?</think> 8?</think>\n9", "9", "7? 8?"),
-    ([{"type": "text", "text": "9"}, {"type": "text", "text": "0"}], "90", ""),
     ([{"type": "thinking", "thinking": [{"type": "text", "text": "7?"}]},
-      {"type": "text", "text": "9"}], "9", "7?"),
-    ([{"type": "redacted_thinking"}, {"type": "output_text", "text": "9"}], "9", ""),
-    ([], "", ""),
-    ("[THINK]7?[/THINK]9", "9", "7?"),
+      {"type": "text", "text": "9"}, {"type": "output_text", "text": "0"}], "90", "7?"),
+    ([{"type": "redacted_thinking"}], "", ""),
     ("<think>7?", "", "7?"),
 ]  # fmt: skip
 
@@ -520,15 +469,15 @@ def test_a_chat_reply_is_text_without_thinking(serve, content, text, thinking):
     assert (made.text, made.thinking) == (text, thinking)
 
 
-@pytest.mark.parametrize("content", [7, {"text": "8"}, [{"type": "image_url"}], [7]])
-def test_content_that_is_no_text_stops_the_run(serve, content):
+@pytest.mark.parametrize("content", [7, [{"type": "image_url"}]])
+def test_content_of_another_type_stops_the_run(serve, content):
     server = serve(answer=replying({"content": content}))
-    with pytest.raises(ServerError, match=r"content of type '(int|dict|image_url)'"):
+    with pytest.raises(ServerError, match=r"content of type '(int|image_url)'"):
         in_order(load(server, "chat"), prompts(5))
     assert len(server.bodies) == 1
 
 
-def test_an_answer_that_is_all_reasoning_stops_the_run_unless_there_were_others(serve):
+def test_a_first_answer_without_text_stops_the_run(serve):
     silent = replying({"content": None, "reasoning_content": "7?"})
     with pytest.raises(ServerError, match="put the whole answer into its reasoning"):
         in_order(load(serve(answer=silent), "chat"), prompts(5))
@@ -538,7 +487,7 @@ def test_an_answer_that_is_all_reasoning_stops_the_run_unless_there_were_others(
     assert [one.flags for one in made] == [(), ("no_answer",)]
 
 
-def test_stop_strings_are_sent_and_cut_once_more(serve):
+def test_stop_strings_are_sent_and_checked_here(serve):
     """Also where the server does not honour them."""
     server = serve()
     model = load(server, concurrency=1)

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis import effective, newcombe
-from rulerlib.analysis.averages import Averages, of_answers, weights_of
+from rulerlib.analysis.averages import Averages, weights_of
 from rulerlib.analysis.effective_length import READINGS, THRESHOLD, readings
 from rulerlib.analysis.pairs import compared
 from rulerlib.errors import RulerError
@@ -138,10 +138,8 @@ def of_pairs(p: float, less: float, alike: float, tasks: int, needles: int) -> R
 # --- Averages over tasks and lengths ---------------------------------------------------------
 
 
-def answered(
-    rates: Array, n: int, dependence: float, rng: np.random.Generator, draws: int = 0
-) -> Averages:
-    """Return the averages of drawn answers, tasks x lengths; the samples are those of all lengths.
+def answered(rates: Array, n: int, dependence: float, rng: np.random.Generator) -> Averages:
+    """Return the averages of drawn answers, tasks x lengths; each length has the same samples.
 
     Parameters
     ----------
@@ -152,10 +150,13 @@ def answered(
     tasks, lengths = rates.shape
     shared = np.broadcast_to(rng.random((tasks, n, 1)), (tasks, n, lengths))
     own = rng.random((tasks, n, lengths))
-    values = (np.where(rng.random((tasks, n, 1)) < dependence, shared, own) < rates[:, None]) * 1.0
-    answers = [[(row[:, at].tolist(), range(n)) for at in range(lengths)] for row in values]
-    names = [f"task {task}" for task in range(tasks)]
-    return of_answers({}, names, LENGTHS[:lengths], answers, draws, rng)
+    values = np.where(rng.random((tasks, n, 1)) < dependence, shared, own) < rates[:, None]
+    task, sample, length = np.indices(values.shape)
+    rows = pd.DataFrame({
+        "task": task.ravel(), "length": np.take(LENGTHS, length.ravel()),
+        "value": values.ravel().astype(float), "unit": (n * task + sample).ravel(),
+    })  # fmt: skip
+    return Averages.of({}, rows, range(tasks), LENGTHS[:lengths])
 
 
 def mixed(p: float, tasks: int, rng: np.random.Generator) -> Array:
@@ -170,7 +171,7 @@ def of_average(p: float, tasks: int, spread: bool) -> Round:
     def once(n: int, rng: np.random.Generator) -> bool:
         rates = mixed(p, tasks, rng) if spread else np.full(tasks, near(p, rng))
         one = answered(rates[:, None], n, 0, rng)
-        low, high = one.interval(np.ones(1))
+        low, high = one.interval({LENGTHS[0]: 1})
         return held(low, 100 * rates.mean(), high)
 
     return once
@@ -184,7 +185,7 @@ def of_weighted(p: float, weights: str, dependence: float) -> Round:
         rates = np.broadcast_to(1 - wrong, (4, 4))
         shares = weights_of(4, weights) / weights_of(4, weights).sum()
         one = answered(rates, n, dependence, rng)
-        low, high = one.interval(shares)
+        low, high = one.interval(dict(zip(LENGTHS, shares.tolist(), strict=True)))
         return held(low, 100 * float(shares @ (1 - wrong)), high)
 
     return once
@@ -235,7 +236,7 @@ def of_effective(shape: str, reading: str, dependence: float) -> Round:
     order = ["<4K", "4K", "8K", "16K", "≥32K"]
 
     def once(n: int, rng: np.random.Generator) -> bool:
-        one = answered(rates, n, dependence, rng, DRAWS)
+        one = answered(rates, n, dependence, rng)
         (row,) = (row for row in readings(one, THRESHOLD) if row["reading"] == reading)
         return order.index(row["low"]) <= order.index(wanted) <= order.index(row["high"])
 

@@ -1,4 +1,4 @@
-"""The interval around a mean: Wilson's, and one for answers that come in clusters.
+"""Confidence intervals of means: Wilson's, and one for values that come in clusters.
 
 >>> low, high = wilson(9, 10)
 >>> round(low, 3), round(high, 3)
@@ -9,28 +9,31 @@
 >>> print(mean)
 0.750, standard error 0.250 (8 values in 4 clusters)
 >>> print(clustered([1, 0], clusters=["a", "a"]))
-0.500, no standard error, for all 2 values are of one cluster
+0.500, no standard error, because all 2 values are in one cluster
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
-from rulerlib import packages
-from rulerlib.errors import require
+import numpy as np
+from scipy.special import stdtrit
+
+from rulerlib.errors import ParameterError
+
+Z = NormalDist().inv_cdf(0.975)
 
 
 def wilson(successes: float, n: int) -> tuple[float, float]:
-    """Return the 95 % confidence interval of a proportion.
+    """Return the 95% confidence interval of a proportion.
 
-    The formula is that of Wilson 1927, "Probable Inference, the Law of Succession, and
-    Statistical Inference". The interval also holds for the mean of values between 0 and 1, such
-    as recall, and is then too wide rather than too narrow: their variance is at most p(1 - p).
-    `clustered` takes their own variance.
+    Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference". For the
+    mean of values between 0 and 1, such as recall, the interval is at least as wide as needed,
+    because their variance is at most p(1 - p).
 
     Parameters
     ----------
@@ -42,55 +45,44 @@ def wilson(successes: float, n: int) -> tuple[float, float]:
     Returns
     -------
     low, high
-        From 0 to 1. (0, 1) where nothing was measured, so that a plot shows that nothing is
-        known.
+        From 0 to 1; (0, 1) if ``n`` is 0.
 
     Raises
     ------
     ParameterError
         If ``successes`` is not from 0 to ``n``.
     """
-    return _score_interval(successes, n, NormalDist().inv_cdf(0.975))
+    if not 0 <= successes <= n:
+        raise ParameterError("successes", successes, f"from 0 to n ({n})")
+    return _wilson(successes / n, n, Z) if n else (0.0, 1.0)
 
 
-def _score_interval(successes: float, n: float, z: float) -> tuple[float, float]:
-    """Return Wilson's interval at a critical value ``z``; ``n`` need not be a whole number."""
-    require(0 <= successes <= n, "successes", successes, f"from 0 to n ({n})")
-    if n == 0:
-        return 0.0, 1.0
-    p = successes / n
+def _wilson(p: float, n: float, z: float) -> tuple[float, float]:
+    """Return Wilson's interval for n answers, not necessarily a whole number, at a quantile z."""
     centre = p + z * z / (2 * n)
     spread = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
-    # At the ends the formula is exactly 0 or 1, and rounding would miss it.
-    low = 0.0 if successes == 0 else (centre - spread) / scale
-    high = 1.0 if successes == n else (centre + spread) / scale
+    # Rounding would miss 0 and 1.
+    low = (centre - spread) / scale if p > 0 else 0.0
+    high = (centre + spread) / scale if p < 1 else 1.0
     return max(0.0, low), min(1.0, high)
 
 
 @dataclass(frozen=True)
 class Clustered:
-    """A mean of values that come in clusters, such as the questions on one context.
+    """A mean of values that come in clusters, such as the questions about one context.
 
     Attributes
     ----------
     mean, n, clusters
-        The mean, the number of values, and the number of clusters that they come in.
+        The mean, the number of values and the number of clusters.
     standard_error
-        Of the mean, robust to any dependence within a cluster. NaN with one cluster, which says
-        nothing about how clusters differ.
+        Robust to any dependence within a cluster. NaN if there is only one cluster.
     design_effect
-        The variance of the mean, divided by what it would be for ``n`` independent values (Kish
-        1965): ``n / design_effect`` independent values would give the same standard error. NaN
-        where it cannot be estimated: one cluster, or values that are all the same.
+        Variance of the mean, divided by its variance if the values were independent (Kish 1965).
+        NaN if there is one cluster, or if all values are equal.
     low, high
-        The confidence interval, within 0 and 1.
-    worth
-        How many independent right-or-wrong answers would give the same interval; 0 where nothing
-        is known: no values, or several of one cluster.
-    freedom
-        The degrees of freedom of Student's t in the interval; infinite where its quantile is the
-        normal one, for independent values that are all 0 or 1.
+        The 95% confidence interval, within 0 and 1.
     """
 
     mean: float
@@ -100,110 +92,99 @@ class Clustered:
     design_effect: float
     low: float
     high: float
-    worth: float = 0.0
-    freedom: float = math.inf
 
     def __str__(self) -> str:
-        """Return the mean and its standard error in words, or why there is none."""
+        """Return the mean with its standard error, or the reason why there is none."""
         if not self.n:
-            return "no mean, for there are no values"
+            return "no mean, because there are no values"
         if self.clusters == 1:
-            of_one = f"all {self.n} values are" if self.n > 1 else "its value is"
-            return f"{self.mean:.3f}, no standard error, for {of_one} of one cluster"
+            which = f"all {self.n} values are" if self.n > 1 else "its value is"
+            return f"{self.mean:.3f}, no standard error, because {which} in one cluster"
         among = f"({self.n} values in {self.clusters} clusters)"
         return f"{self.mean:.3f}, standard error {self.standard_error:.3f} {among}"
 
 
-def clustered(values: Sequence[float], clusters: Sequence[Hashable]) -> Clustered:
-    """Return the mean of values from 0 to 1 that come in clusters, and its 95 % interval.
+def clustered(
+    values: Sequence[float],
+    clusters: Iterable[Hashable],
+    cells: Iterable[Hashable] | None = None,
+    weights: Sequence[float] | None = None,
+) -> Clustered:
+    """Return the weighted mean of values from 0 to 1 that come in clusters, and its interval.
 
-    Values of one cluster may depend on each other; clusters are independent.
+    Values in one cluster may depend on each other; clusters are independent. The standard error
+    is that of Miller 2024, "Adding Error Bars to Evals", section 2.2, with the correction
+    G / (G - 1) for G clusters (Cameron and Miller 2015, section II.C)::
 
-    The standard error is that of Miller 2024, "Adding Error Bars to Evals" (section 2.2), with
-    the finite-cluster correction G / (G - 1) for G clusters, as regression packages have it
-    (Cameron and Miller 2015, "A Practitioner's Guide to Cluster-Robust Inference", section II.C)::
+        SE^2 = G / (G - 1) * sum over clusters of (sum of w * (value - mean of its cell))^2
 
-        SE^2 = G / (G - 1) * sum over clusters of (sum over its values of (value - mean))^2 / n^2
+    The interval is Wilson's for as many independent answers as would give the same standard
+    error. Student's t with G - 1 degrees of freedom replaces the normal quantile if clusters
+    have several values (Korn and Graubard 1998). If nearly all values are equal, the data say
+    little about their variance. So its share of mean * (1 - mean) is averaged with the largest
+    possible one, the sum of the squared weights of clusters, in the proportion k : 1, where k is
+    the sum of p(1 - p) over all values, with the mean p of each cell. No interval is narrower than
+    that of independent values.
 
-    The interval is Wilson's, computed as if there were ``n / design effect`` independent values.
-    Student's t with G - 1 degrees of freedom takes the place of the normal quantile (as in
-    Korn and Graubard 1998 and Dean and Pagano 2015, for surveys). The usual ``mean +- 2 SE``
-    would leave 0 to 1, and would shrink to a point where every answer is right.
-
-    Where every answer is right (or wrong), the data say nothing about the design effect, and
-    where nearly every one is, they say little. So the interval takes a mean of two: the
-    estimated design effect, and the largest that it can be, m = ``sum of squared sizes / n``,
-    which is reached where all answers of a cluster are alike. The first has the weight
-    k = n * mean * (1 - mean), the second the weight 1: ``(k * design effect + m) / (k + 1)``.
-    Where every answer is right, the answers then count as no more independent values than there
-    are clusters; where many are right and many are wrong, m hardly matters. An estimate below 1
-    is taken as 1, so that no interval is narrower than that of independent values.
-
-    Where every cluster has one value, 0 or 1, the interval is `wilson`'s own. Other values, such
-    as recall, vary less than right-or-wrong answers with the same mean. Then the interval is
-    Wilson's for the number of answers that would give the same standard error, ``n / v``, where v
-    is the variance of the values as a share of mean * (1 - mean). Here, too, the data say little
-    where nearly all values are alike, and v is a mean of two: the estimate with the weight k, and
-    1, its largest value, with the weight 1/2. So this interval is never wider than Wilson's for
-    ``n`` answers.
-
-    A single cluster of several values tells nothing of other clusters, and its interval is 0 to 1.
+    If each cluster has one value, 0 or 1, in a single cell, the interval is `wilson`'s. If all
+    values are in one cluster, it is 0 to 1.
 
     Parameters
     ----------
     values
         From 0 to 1.
     clusters
-        For each value the name of its cluster.
+        The cluster of each value.
+    cells
+        What is averaged over, such as the task and length of each value: differences between
+        cells are not part of the variance. If None, all values are in the same cell.
+    weights
+        The weight of each value; their sum need not be 1. If None, all are equal.
 
     Raises
     ------
     ParameterError
-        If a value is not from 0 to 1, or there are not as many clusters as values.
+        If a value is not from 0 to 1, or the number of clusters is not the number of values.
     """
-    same = len(values) == len(clusters)
-    require(same, "clusters", len(clusters), f"one for each of {len(values)} values")
-    different = {*values}
-    for value in different:
-        require(0 <= value <= 1, "values", value, "from 0 to 1")
-    n = len(values)
+    array, cluster = np.asarray(values, float), _numbers(clusters)
+    cell = np.zeros(len(array), int) if cells is None else _numbers(cells)
+    weight = np.ones(len(array)) if weights is None else np.asarray(weights, float)
+    if len(cluster) != len(array):
+        raise ParameterError("clusters", len(cluster), f"one for each of {len(array)} values")
+    for value in array[~((array >= 0) & (array <= 1))].tolist():
+        raise ParameterError("values", value, "from 0 to 1")
+    n, count = len(array), len({*cluster.tolist()})
     if not n:
         return Clustered(math.nan, 0, 0, math.nan, math.nan, 0.0, 1.0)
-    mean = math.fsum(values) / n
-    count, binary = len({*clusters}), different <= {0, 1}
+    mean = float((weight * array).sum() / weight.sum())
+    weight = weight / weight.sum()
+    rates = np.bincount(cell, array) / np.bincount(cell)
+    away = array - rates[cell]
+    # The mean of equal values may differ from them in the last digit.
+    away[np.abs(away) < 1e-12] = 0
+    # Each of J cells loses 1 - 1/J of its clusters, because its own mean is subtracted.
+    of_cell = np.bincount([at for at, _ in {*zip(cell.tolist(), cluster.tolist(), strict=True)}])
+    away *= weight * np.sqrt(of_cell / (of_cell - 1 + 1 / len(rates)))[cell]
+    together = float((np.bincount(cluster, away) ** 2).sum())
+    independent = float((away**2).sum())
     if count == 1:
-        low, high = wilson(mean, 1) if n == 1 else (0.0, 1.0)
-        worth, freedom = (1.0, math.inf) if n == 1 else (0.0, 0.0)
-        return Clustered(mean, n, 1, math.nan, math.nan, low, high, worth, freedom)
-    squares = math.fsum((value - mean) ** 2 for value in values)
-    sums: dict[Hashable, float] = defaultdict(float)
-    sizes: dict[Hashable, int] = defaultdict(int)
-    if count < n:
-        for value, cluster in zip(values, clusters, strict=True):
-            sums[cluster] += value - mean
-            sizes[cluster] += 1
-    together = squares if count == n else math.fsum(total**2 for total in sums.values())
-    variance = count / (count - 1) * together / n**2
-    independent = squares / (n * (n - 1))
-    # Not a comparison with zero: the mean of equal values may be off by its last digit.
-    varied = len(different) > 1
-    effect = variance / independent if varied else math.nan
-    error = math.sqrt(variance) if varied else 0.0
-    telling = n * mean * (1 - mean)
-    # Values between 0 and 1 vary less than right-or-wrong answers of the same mean.
-    less = 1.0
-    if varied and not binary:
-        less = min(1.0, independent * n / (mean * (1 - mean)))
-    if count == n:
-        worth = float(n) if less == 1 else n * (telling + 0.5) / (telling * less + 0.5)
-        quantile, freedom = NormalDist().inv_cdf(0.975), math.inf
-    else:
-        most = sum(size**2 for size in sizes.values()) / n
-        taken = (telling * max(1.0, effect) * less + most) / (telling + 1) if varied else most
-        worth = n / taken
-        quantile, freedom = student(0.975, count - 1), count - 1.0
-    low, high = _score_interval(min(worth, mean * worth), worth, quantile)
-    return Clustered(mean, n, count, error, effect, low, high, worth, freedom)
+        low, high = _wilson(mean, 1, Z) if n == 1 else (0.0, 1.0)
+        return Clustered(mean, n, 1, math.nan, math.nan, low, high)
+    error = math.sqrt(count / (count - 1) * together)
+    effect = error**2 / (n / (n - 1) * independent) if independent else math.nan
+    # The variance of the mean as a share of mean * (1 - mean), and the largest such share.
+    share = max(1.0, effect) * independent / (mean * (1 - mean)) if independent else 0.0
+    largest = float((np.bincount(cluster, weight) ** 2).sum())
+    k = float((rates * (1 - rates))[cell].sum())
+    worth = (k + 1) / (k * share + largest)
+    low, high = _wilson(mean, worth, Z if count == n else float(stdtrit(count - 1, 0.975)))
+    return Clustered(mean, n, count, error, effect, low, high)
+
+
+def _numbers(names: Iterable[Hashable]) -> np.ndarray[Any, Any]:
+    """Return the number of each name, from 0 in the order of their first appearance."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], int)
 
 
 def recovered(
@@ -211,28 +192,20 @@ def recovered(
 ) -> tuple[float, float]:
     """Return the interval of a difference of two means, from the interval of each.
 
-    The method of variance estimates recovery (Zou and Donner 2008, "Construction of Confidence
-    Limits about Effect Measures: A General Approach"), of which Newcombe's is a case.
+    Zou and Donner 2008, "Construction of Confidence Limits about Effect Measures: A General
+    Approach"; Newcombe's method is a special case.
 
     Parameters
     ----------
     first, second
-        A mean and both ends of its interval.
+        The mean and both ends of its interval.
     correlation
-        Of the two means, over samples.
+        Between the two means.
     """
-
-    def reach(one: float, other: float) -> float:
-        return math.sqrt(max(0.0, one * one - 2 * correlation * one * other + other * other))
-
     (p, p_low, p_high), (q, q_low, q_high) = first, second
-    low = p - q - reach(p - p_low, q_high - q)
-    high = p - q + reach(p_high - p, q - q_low)
-    return max(-1.0, low), min(1.0, high)
-
-
-def student(probability: float, freedom: float) -> float:
-    """Return the quantile of Student's t at a probability; ``freedom``: degrees, at least 1."""
-    return float(
-        packages.load("scipy.special", "notebook", "An interval").stdtrit(freedom, probability)
+    down, up = (p - p_low, q_high - q), (p_high - p, q - q_low)
+    low, high = (
+        math.sqrt(max(0.0, one**2 - 2 * correlation * one * other + other**2))
+        for one, other in (down, up)
     )
+    return max(-1.0, p - q - low), min(1.0, p - q + high)

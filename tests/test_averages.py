@@ -59,7 +59,7 @@ def test_the_strict_rule_stands_beside_rulers():
         (length,) = averages.by_length(scores).to_dict("records")
         assert (length["average"], length["strict"]) == (81.25, 62.5)
         (one,) = averages.averages(scores, "strict")
-        low, high = one.interval(np.ones(1))
+        low, high = one.interval({4096: 1})
         assert (length["strict low"], length["strict high"]) == (low, high)
         (row,) = analysis.summary(scores, 70).to_dict("records")
         assert (row["4K"], row["4K strict"], row["Avg. strict"]) == (81.25, 62.5, 62.5)

@@ -147,11 +147,11 @@ def tables() -> Iterator[tuple[str, str]]:
         scores = analysis.scores(analysis.read_predictions(runs))
         drawn = {"resamples": 200, "seed": 0}
         both = ["good", "poor"]
-        averages = analysis.by_length(scores, **drawn)
+        averages = analysis.by_length(scores)
         shown = {
             "scores": scores,
             "overview": analysis.overview(scores),
-            "summary": analysis.summary(scores, 85.6, {}, **drawn),
+            "summary": analysis.summary(scores, 85.6, {}),
             "by_length": averages,
             "effective_lengths": analysis.effective_lengths(scores, 85.6, **drawn),
             "accuracy": analysis.accuracy(scores),

@@ -81,7 +81,7 @@ def test_the_same_needle_in_another_text_is_another_sample(changed):
     first, second = dict.fromkeys(scores["model"])
     assert analysis.paired(scores, first, second).empty
     why = analysis.two_by_two(scores).attrs["why"]
-    assert why == "No two models here were asked the same samples."
+    assert why == "No two models have a sample in common."
     # Two that were both made in this way are compared, whatever else they differ in.
     others = run("b", [1, 1, 1], **changed, engine="vllm", format={"chat": False})
     scores = table(ours, run("c", [0, 0, 1], **changed), others)

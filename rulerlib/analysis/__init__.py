@@ -17,8 +17,6 @@
     reading with arithmetic: by operation, and beside baselines;
 ``report``
     the parameters of `notebooks/analysis.ipynb`, checked;
-``combined``
-    what several of them use: the interval of a mean of several rates.
 
 The names that a notebook needs stand here: ``analysis.scores``, ``analysis.accuracy``, ...
 """

@@ -1,33 +1,29 @@
 """RULER's averages: the mean over tasks at each length, and the means of these over lengths.
 
-The unit here is RULER's: percent, 0 to 100. A model's number at a length is the mean over its
-tasks; over lengths there are the plain average (Avg.) and two weighted ones, whose weights rise
-(inc) or fall (dec) linearly from length to length, 1 to k (Hsieh et al. 2024, "RULER: What's the
-Real Context Size of Your Long-Context Language Models?", section 4).
+The unit is RULER's: percent, 0 to 100. Over lengths there is the plain average (Avg.) and two
+weighted ones, whose weights rise (inc) or fall (dec) linearly, 1 to k (Hsieh et al. 2024, "RULER:
+What's the Real Context Size of Your Long-Context Language Models?", section 4).
 
 >>> round(weighted([90.0, 80.0, 70.0], "inc"), 1), round(weighted([90.0, 80.0, 70.0], "dec"), 1)
 (76.7, 83.3)
 
-The interval of an average is that of `rulerlib.analysis.combined`, over its tasks, or over its
-tasks and lengths. One of a single task is the interval of `rulerlib.intervals.clustered`.
+The interval of an average is that of `rulerlib.intervals.clustered`, with a cell for each task and
+length. A sample has the same needles at every length, so its answers form a cluster.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rulerlib.analysis.accuracy import RESAMPLES, clusters, groups_of
-from rulerlib.analysis.combined import Array, between_lengths, draws, interval, root_of, size_of
+from rulerlib.analysis.accuracy import clusters, groups_of
 from rulerlib.analysis.scores import of_measure
-from rulerlib.errors import one_of, require
-from rulerlib.fields import check
+from rulerlib.errors import ParameterError, one_of
 from rulerlib.intervals import clustered
 from rulerlib.labels import base
 from rulerlib.tasks import RULER
@@ -39,105 +35,89 @@ BY = ("model", "language")
 
 NO_AVERAGE = "At no length were all of these tasks asked, so there is no average."
 
+Array = np.ndarray[Any, Any]
+
 
 @dataclass(frozen=True)
 class Averages:
-    """One model in one language: its averages by length, in percent.
+    """The averages of one model in one language, in percent.
 
     Attributes
     ----------
     names
         The model and the language.
-    tasks, lengths
-        The names of the tasks that the averages are over; the lengths in tokens, rising.
     counts
-        Tasks x lengths: the number of answers.
-    rates, sizes, freedom
-        Tasks x lengths: each task's mean, 0 to 1, and to how many independent right-or-wrong
-        answers it is worth, with its degrees of freedom; NaN where it was not asked.
-    correlation
-        Lengths x lengths, see `rulerlib.analysis.combined.between_lengths`.
-    normal
-        Draws x lengths: normal numbers with this correlation.
+        The number of answers: a row for each task that is averaged, a column for each length.
+    averages
+        For each length in tokens, rising, the mean over tasks; NaN if a task was not asked.
+    answers
+        A row for each answer to one of the tasks: ``task``, ``length``, ``value`` and ``unit``,
+        the context or sample, which has the same name at all lengths.
     """
 
     names: dict[str, Any]
-    tasks: tuple[str, ...]
-    lengths: tuple[int, ...]
-    counts: Array
-    rates: Array
-    sizes: Array
-    freedom: Array
-    correlation: Array
-    normal: Array
+    counts: pd.DataFrame
+    averages: dict[int, float]
+    answers: pd.DataFrame
 
-    @cached_property
-    def averages(self) -> Array:
-        """One for each length; NaN where a task was not asked."""
-        return np.asarray(100 * self.rates.mean(axis=0))
+    @classmethod
+    def of(
+        cls, names: dict[str, Any], rows: pd.DataFrame, tasks: Sequence[str], lengths: Sequence[int]
+    ) -> Averages:
+        """Return the averages of some answers, see ``answers``, over some tasks and lengths."""
+        answers = rows[rows["task"].isin(tasks)]
+        cells = answers.groupby(["task", "length"])["value"].agg(["size", "mean"])
+        places = pd.MultiIndex.from_product([tasks, lengths])
+        cells = cells.reindex(places)
+        counts = cells["size"].fillna(0).astype(int).unstack()[list(lengths)].loc[list(tasks)]
+        means = cells["mean"].to_numpy(float).reshape(len(tasks), len(lengths)).mean(axis=0)
+        averages = dict(zip(map(int, lengths), (100 * means).tolist(), strict=True))
+        return cls(names, counts, averages, answers)
 
-    @cached_property
-    def measured(self) -> Array:
-        """For each length whether it has an average."""
-        return ~np.isnan(self.averages)
+    @property
+    def measured(self) -> list[int]:
+        """The lengths that have an average."""
+        return [length for length, average in self.averages.items() if not math.isnan(average)]
 
-    @cached_property
-    def asked(self) -> list[int]:
-        """How many of the tasks were asked at each length."""
-        return list((self.counts > 0).sum(axis=0).tolist())
-
-    def missing(self, place: int) -> str:
-        """Return the tasks that were not asked at one of the lengths, as text."""
-        return ", ".join(np.array(self.tasks)[self.counts[:, place] == 0])
-
-    def at(self, place: int) -> tuple[float, float, float]:
-        """Return the average at one of the lengths, and both ends of its 95 % interval."""
-        return float(self.averages[place]), *self.interval(np.eye(len(self.lengths))[place])
-
-    def interval(self, weights: Array) -> tuple[float, float]:
-        """Return the 95 % interval of a weighted mean over lengths, in percent.
+    def interval(self, weights: Mapping[int, float]) -> tuple[float, float]:
+        """Return the 95% interval of a weighted mean over lengths, in percent.
 
         Parameters
         ----------
         weights
-            One for each length, with the sum 1; 0: not in this mean. NaN where a length in it
-            has no average, or there is none in it.
+            For each length in the mean its weight, above 0.
+
+        Returns
+        -------
+        low, high
+            NaN if a length has no average, or there is none.
         """
-        used = weights > 0
-        if not (used.any() and self.measured[used].all()):
+        if not weights or not {*weights} <= {*self.measured}:
             return math.nan, math.nan
-        low, high = interval(**self._grid(weights))
-        return 100 * low, 100 * high
+        rows = self.answers[self.answers["length"].isin(weights)]
+        cells = list(zip(rows["task"], rows["length"], strict=True))
+        sizes = rows.groupby(["task", "length"])["value"].transform("size")
+        each = [weights[length] for length in rows["length"]] / sizes
+        mean = clustered(rows["value"].tolist(), rows["unit"], cells, each.tolist())
+        return 100 * mean.low, 100 * mean.high
 
-    @cached_property
-    def resampled(self) -> Array:
-        """Draws of what the averages may truly be, draws x lengths, in percent.
-
-        Lengths at which the same samples were asked vary together.
-        """
-        drawn = np.full(self.normal.shape, math.nan)
-        for place in np.flatnonzero(self.measured):
-            grid = self._grid(np.eye(len(self.lengths))[place])
-            drawn[:, place] = 100 * draws(**grid, quantiles=self.normal[:, place])
-        return drawn
-
-    def _grid(self, weights: Array) -> dict[str, Any]:
-        """Return what is averaged, as `rulerlib.analysis.combined.interval` takes it."""
-        used = weights > 0
-        rates = self.rates[:, used]
-        return {
-            "rates": rates, "sizes": self.sizes[:, used], "freedom": self.freedom[:, used],
-            "weights": np.broadcast_to(weights[used] / len(rates), rates.shape),
-            "correlation": self.correlation[np.ix_(used, used)],
-        }  # fmt: skip
+    def resampled(self, resamples: int, seed: int) -> Array:
+        """Return the averages of bootstrap samples of units: ``resamples`` x measured lengths."""
+        rng, total = np.random.default_rng(seed), np.zeros((resamples, len(self.measured)))
+        for task in self.counts.index:
+            rows = self.answers[self.answers["task"] == task]
+            cells = rows.groupby(["unit", "length"])["value"].agg(["sum", "size"]).unstack()
+            sums, sizes = (
+                cells[name].reindex(columns=self.measured).fillna(0).to_numpy()
+                for name in ("sum", "size")
+            )
+            times = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), resamples)
+            total += times @ sums / np.maximum(times @ sizes, 1)
+        return 100 * total / len(self.counts)
 
 
 def averages(
-    table: pd.DataFrame,
-    measure: str = "ruler",
-    tasks: Sequence[str] | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    table: pd.DataFrame, measure: str = "ruler", tasks: Sequence[str] | None = None
 ) -> list[Averages]:
     """Return the averages of each model in each language.
 
@@ -146,48 +126,31 @@ def averages(
     table
         From `rulerlib.analysis.scores`.
     measure
-        ``"ruler"``: what RULER's script computes, recall, and part-match for question answering;
+        ``"ruler"``: the measure of RULER's script, recall, and part-match for question answering;
         or another one, see `rulerlib.analysis.of_measure`.
     tasks
-        The tasks that the mean is over; None: those of RULER's thirteen that a model was asked at
-        any length (with knobs set anew only where it was not asked it as it is), or all that it
-        was asked where it was asked none of these. Where one of them was not asked, the mean is
-        NaN: it could not be compared.
-    resamples, seed
-        How many draws are made of what the averages may truly be, and the seed of their random
-        numbers. Intervals do not depend on them; the shares of effective lengths do.
+        The tasks to average. If None, those of RULER's thirteen that a model was asked (with
+        other knobs only if it was not asked the original), or all of its tasks if there are none
+        of these. A length that lacks one of them has no average.
 
     Raises
     ------
     ParameterError
-        If the table is empty or a parameter cannot work.
+        If the table is empty or no row has this measure.
     """
-    check(resamples=resamples, seed=seed)
-    require(not table.empty, "table", "empty", "a table with at least one answer")
+    if table.empty:
+        raise ParameterError("table", "empty", "a table with at least one answer")
     table = of_measure(table, measure)
-    lengths = tuple(int(length) for length in sorted(table["length"].unique()))
-    groups = []
+    lengths = sorted(table["length"].unique())
+    found = []
     for names, part in groups_of(table, BY):
-        averaged_tasks = list(tasks) if tasks is not None else _usual(part["task"])
-        units = clusters(part)
-        cells = [
-            [(part["task"] == task) & (part["length"] == length) for length in lengths]
-            for task in averaged_tasks
-        ]
-        answers = [
-            [(part.loc[cell, "value"].tolist(), units[cell].tolist()) for cell in row]
-            for row in cells
-        ]
-        # Random numbers of its own: another model in the table changes nothing.
-        rng = np.random.default_rng([seed, *map(ord, repr(tuple(names.values())))])
-        groups.append(of_answers(names, averaged_tasks, lengths, answers, resamples, rng))
-    return groups
+        rows = part[["task", "length", "value"]].assign(unit=clusters(part))
+        found.append(Averages.of(names, rows, tasks or _usual(part["task"]), lengths))
+    return found
 
 
 def _usual(tasks: Iterable[str]) -> list[str]:
-    """Return the tasks that an average is over where nobody says which.
-
-    A task with knobs set anew counts where it was not asked as it is.
+    """Return the tasks to average by default.
 
     >>> _usual(["vt", "vt+num_hops=2", "cwe+num_cw=5", "passkey"]), _usual(["passkey", "drop_1"])
     (['vt', 'cwe+num_cw=5'], ['passkey', 'drop_1'])
@@ -197,76 +160,17 @@ def _usual(tasks: Iterable[str]) -> list[str]:
     return [task for task in of_ruler if task in RULER or base(task) not in of_ruler] or labels
 
 
-def with_strict(
-    table: pd.DataFrame, measure: str = "ruler", **options: Any
-) -> list[tuple[Averages, Averages]]:
-    """Return the averages of each model in each language, and the same by the strict rule.
-
-    By the strict rule a list counts only if all of it is there; RULER's script gives part of the
-    points for part of a list. See `averages` for the parameters.
-    """
-    chosen, strict = (averages(table, name, **options) for name in (measure, "strict"))
-    return list(zip(chosen, strict, strict=True))
-
-
-def of_answers(
-    names: dict[str, Any],
-    tasks: Sequence[str],
-    lengths: tuple[int, ...],
-    answers: Sequence[Sequence[tuple[Sequence[float], Sequence[Hashable]]]],
-    resamples: int,
-    rng: np.random.Generator,
-) -> Averages:
-    """Return the averages of one model in one language.
-
-    Parameters
-    ----------
-    names, tasks, lengths
-        What the averages are of.
-    answers
-        For each task and each length the values, and for each value its cluster, which has the
-        same name at all lengths; both empty where the task was not asked.
-    resamples, rng
-        How many draws are made, and where their random numbers come from.
-    """
-    counts = np.array([[len(values) for values, _ in row] for row in answers])
-    rates, sizes, freedom = np.full((3, *counts.shape), math.nan)
-    for row, column in np.argwhere(counts).tolist():
-        cell = clustered(*answers[row][column])
-        rates[row, column] = cell.mean
-        sizes[row, column], freedom[row, column] = size_of(cell)
-    correlation = between_lengths(
-        [_units(row) for row in answers], np.nansum(sizes * rates * (1 - rates), axis=0)
-    )
-    normal = rng.standard_normal((resamples, len(lengths))) @ root_of(correlation).T
-    return Averages(
-        names, tuple(tasks), lengths, counts, rates, sizes, freedom, correlation, normal
-    )
-
-
-def _units(row: Sequence[tuple[Sequence[float], Sequence[Hashable]]]) -> tuple[Array, Array]:
-    """Return one task's sums and counts, each units x lengths."""
-    every = dict.fromkeys(unit for _, units in row for unit in units)
-    places = {unit: place for place, unit in enumerate(every)}
-    sums, counts = np.zeros((2, len(places), len(row)))
-    for column, (values, units) in enumerate(row):
-        at = [places[unit] for unit in units]
-        np.add.at(sums[:, column], at, values)
-        np.add.at(counts[:, column], at, 1)
-    return sums, counts
-
-
-def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd.DataFrame:
+def by_length(
+    table: pd.DataFrame, measure: str = "ruler", tasks: Sequence[str] | None = None
+) -> pd.DataFrame:
     """Return the mean over tasks at each length, in percent: RULER's columns.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.scores`.
-    measure
+    measure, tasks
         See `averages`.
-    options
-        ``tasks``, ``resamples`` and ``seed``, see `averages`.
 
     Returns
     -------
@@ -274,21 +178,24 @@ def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd
         ``model``, ``language``, ``length``, ``tasks`` (how many were asked at this length), ``n``,
         ``average``, ``low``, ``high``; the same average by the strict rule, ``strict``,
         ``strict low`` and ``strict high``; ``missing`` (the tasks that were not asked; then there
-        is no average). Where nothing has an average, ``attrs["why"]`` says why there is no figure.
+        is no average). If no length has an average, ``attrs["why"]`` says so.
 
     Raises
     ------
     ParameterError
-        If the table is empty or a parameter cannot work.
+        If the table is empty or no row has this measure.
     """
     rows = []
-    for one, strict in with_strict(table, measure, **options):
-        for place, length in enumerate(one.lengths):
-            n = int(one.counts[:, place].sum())
-            row = {**one.names, "length": length, "tasks": one.asked[place], "n": n}
-            row["average"], row["low"], row["high"] = one.at(place)
-            row["strict"], row["strict low"], row["strict high"] = strict.at(place)
-            rows.append({**row, "missing": one.missing(place)})
+    strictly = averages(table, "strict", tasks)
+    for one, strict in zip(averages(table, measure, tasks), strictly, strict=True):
+        for length in one.averages:
+            counts = one.counts[length]
+            row = {**one.names, "length": length, "tasks": int((counts > 0).sum()),
+                   "n": int(counts.sum()), "average": one.averages[length]}  # fmt: skip
+            row["low"], row["high"] = one.interval({length: 1})
+            row["strict"] = strict.averages[length]
+            row["strict low"], row["strict high"] = strict.interval({length: 1})
+            rows.append({**row, "missing": ", ".join(counts.index[counts == 0])})
     frame = pd.DataFrame(rows)
     if frame["average"].isna().all():
         frame.attrs["why"] = NO_AVERAGE
@@ -296,20 +203,20 @@ def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd
 
 
 def weighted(averages: Sequence[float | None], weights: str = "even") -> float:
-    """Return the weighted mean over lengths; those that were not measured are left out.
+    """Return the weighted mean over lengths, without those that were not measured.
 
     Parameters
     ----------
     averages
-        One for each length, rising; None or NaN where it was not measured.
+        One for each length, rising; None or NaN if it was not measured.
     weights
-        ``"even"``: RULER's Avg.; ``"inc"``: weights 1 to k over the k lengths measured, so that
-        long ones count more; ``"dec"``: k to 1.
+        ``"even"``: RULER's Avg.; ``"inc"``: weights 1 to k over the k lengths measured; ``"dec"``:
+        k to 1.
 
     Returns
     -------
     float
-        In the unit of ``averages``; NaN where no length was measured.
+        In the unit of ``averages``; NaN if no length was measured.
 
     Raises
     ------

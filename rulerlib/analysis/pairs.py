@@ -1,9 +1,9 @@
-"""Two models on the same samples: the difference, its interval, and how many samples it needs.
+"""Two models on the same samples: the difference, its interval, and the samples needed to see it.
 
-A dataset does not depend on the model that answers it, and its needles do not even depend on the
-tokenizer, so two models are compared sample by sample, which needs far fewer samples than comparing
-two means (Miller 2024, "Adding Error Bars to Evals: A Statistical Approach to Language Model
-Evaluations", section 4).
+A dataset does not depend on the model, and its needles do not depend on the tokenizer. So two
+models are compared sample by sample, which takes far fewer samples than comparing two means
+(Miller 2024, "Adding Error Bars to Evals: A Statistical Approach to Language Model Evaluations",
+section 4).
 
 >>> low, high = newcombe(both=1, first=1, second=7, neither=12)
 >>> round(low, 3), round(high, 3)
@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binomtest
 
-from rulerlib import packages
 from rulerlib.analysis.accuracy import RESAMPLES, clusters, groups_of, tasks_in
-from rulerlib.analysis.combined import Array, interval, size_of
+from rulerlib.analysis.averages import Array
 from rulerlib.analysis.scores import nothing, of_measure
-from rulerlib.errors import one_of, require
+from rulerlib.errors import ParameterError, one_of
 from rulerlib.fields import check
 from rulerlib.intervals import clustered, recovered, wilson
 from rulerlib.metrics.matches import wants_none
@@ -34,8 +34,8 @@ BY = ("language", "task", "length")
 
 _SAME = [*BY, "questions", "index"]
 
-# Pairs of models that are compared at most: more than one can look at.
 MOST_PAIRS = 10
+"""The number of pairs that `two_by_two` compares at most."""
 
 
 def newcombe(both: int, first: int, second: int, neither: int) -> tuple[float, float]:
@@ -43,13 +43,13 @@ def newcombe(both: int, first: int, second: int, neither: int) -> tuple[float, f
 
     Method 10 of Newcombe 1998, "Improved confidence intervals for the difference between
     binomial proportions based on paired data", Statistics in Medicine 17: Wilson's intervals of
-    the two proportions, combined with their correlation. It stays within -1 and 1, and has
-    width where the two never differ.
+    the two proportions, combined with their correlation. It stays within -1 and 1.
 
     Parameters
     ----------
     both, first, second, neither
-        How many samples both models have right, only the first, only the second, neither.
+        The number of samples that both models, only the first, only the second, or neither
+        answered correctly.
 
     Raises
     ------
@@ -58,57 +58,56 @@ def newcombe(both: int, first: int, second: int, neither: int) -> tuple[float, f
     """
     counts = both, first, second, neither
     n = sum(counts)
-    require(n > 0 and min(counts) >= 0, "counts", counts, "0 or more, not all of them 0")
+    if n == 0 or min(counts) < 0:
+        raise ParameterError("counts", counts, "0 or more, not all of them 0")
     ours, theirs = ((hits / n, *wilson(hits, n)) for hits in (both + first, both + second))
     margins = (both + first) * (second + neither) * (both + second) * (first + neither)
     excess = float(both * neither - first * second)
     if excess > 0:
-        # Newcombe's continuity correction: phi towards 0, but not beyond it.
+        # Newcombe's continuity correction.
         excess = max(excess - n / 2, 0)
     return recovered(ours, theirs, excess / math.sqrt(margins) if margins else 0.0)
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Return *p* values corrected for how many comparisons are made at once.
+    """Return *p* values corrected for multiple comparisons.
 
-    Below 5 % all over, at most one family of comparisons in twenty says of any two equal models
-    that they differ (Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure").
+    Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure". If all models are equal,
+    a table has any corrected value below 5% in at most 5% of cases.
 
     Parameters
     ----------
     chances
-        The *p* values of one family. NaN where nothing was tested, which stays and does not count.
+        The *p* values of one family. NaN stays NaN and does not count.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    tested = [place for place, p in enumerate(chances) if not math.isnan(p)]
-    corrected = [math.nan] * len(chances)
-    largest = 0.0
-    for passed, place in enumerate(sorted(tested, key=lambda place: chances[place])):
-        largest = max(largest, min(1.0, (len(tested) - passed) * chances[place]))
+    rising = sorted((p, place) for place, p in enumerate(chances) if not math.isnan(p))
+    corrected, largest = [math.nan] * len(chances), 0.0
+    for number, (p, place) in enumerate(rising):
+        largest = max(largest, min(1.0, (len(rising) - number) * p))
         corrected[place] = largest
     return corrected
 
 
 def samples_needed(difference: float, variance: float) -> float:
-    """Return how many samples would tell two models apart, four times in five.
+    """Return the number of samples that detect a difference with a power of 80%.
 
-    n = (z(0.975) + z(0.8))^2 * variance / difference^2, with the variance of the differences sample
-    by sample (Miller 2024, section 5, equation 9, with one answer for each question).
+    n = (z(0.975) + z(0.8))^2 * variance / difference^2 (Miller 2024, section 5, equation 9, with
+    one answer for each question).
 
     Parameters
     ----------
     difference
         Between the two means, 0 to 1.
     variance
-        Of the differences, sample by sample.
+        Of the differences between samples.
 
     Returns
     -------
     float
-        A whole number, at least 2; infinite where the models do not differ; NaN where the variance
-        is.
+        A whole number, at least 2; infinite if the difference is 0; NaN if the variance is NaN.
 
     >>> samples_needed(0.05, 0.10)
     314.0
@@ -117,8 +116,8 @@ def samples_needed(difference: float, variance: float) -> float:
         return math.inf
     if math.isnan(variance):
         return math.nan
-    z = sum(map(NormalDist().inv_cdf, (0.975, 0.8)))
-    return float(max(2, math.ceil(z * z * variance / (difference * difference))))
+    z = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
+    return float(max(2, math.ceil(z**2 * variance / difference**2)))
 
 
 def paired(
@@ -132,71 +131,61 @@ def paired(
 ) -> pd.DataFrame:
     """Return the difference between two models, on the samples that both were asked.
 
-    Samples are the same if language, task, length, index and what else decides the questions
-    (their seed, the user's own texts, how many share a context) are, and the references agree;
-    others are left out and counted in ``left_out``. The same needle in another text is another
-    sample.
+    Samples are the same if language, task, length, index and everything else that determines the
+    questions (seed, own texts, questions per context) are equal, and the references agree.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.scores`.
     first, second
-        Models, as the table names them. A positive difference is in favour of the first.
+        Models, as the table names them. A positive difference favours the first.
     measure
         See `rulerlib.analysis.of_measure`.
     by
-        What is compared separately. Where a group holds several tasks, its means are means over
-        tasks, as RULER's are.
+        What is compared separately. If a group has several tasks, its means are means over tasks.
     resamples, seed
-        How often the test by signs draws, and the seed of its random numbers.
+        The number of random draws of the sign test, and their seed.
 
     Returns
     -------
     DataFrame
         ``by``, ``n`` (samples both were asked), the two means, ``difference``, ``low``, ``high``;
-        ``method``: ``newcombe`` for right-or-wrong answers to independent samples of one task,
-        else ``recovered``, the same from the intervals of both means and their correlation over
-        samples; ``only_first``, ``only_second``: samples that only one has right or better;
-        ``p``: of McNemar's exact test, for the former, else of the test by signs, see
-        `by_signs`; ``p_holm``: corrected for all rows of the table, see `holm`;
-        ``variance`` of the differences, sample by sample; ``needed``:
-        samples of each task that would tell them apart four times in five if they differ by what
-        was seen, which is itself uncertain, see `samples_needed`; ``left_out`` (answers);
-        ``tasks`` and ``missing``, where groups hold several, see
-        `rulerlib.analysis.accuracy.tasks_in`. Means and differences are from -1 to 1. An empty
-        table that says why where no sample is shared.
+        ``method``: ``newcombe`` for independent samples of one task that are right or wrong, else
+        ``recovered``, from the intervals of both means and their correlation; ``only_first`` and
+        ``only_second``, the samples on which one model is better; ``p``, of McNemar's exact test
+        for ``newcombe``, else of the sign test `by_signs`; ``p_holm``, corrected for all rows, see
+        `holm`; ``variance`` of the differences between samples; ``needed``, the samples of each
+        task that would detect the observed difference, see `samples_needed`; ``left_out``, the
+        answers to samples that only one model was asked; ``tasks`` and ``missing`` if groups have
+        several tasks, see `rulerlib.analysis.accuracy.tasks_in`. An empty table if no sample is
+        shared.
 
     Raises
     ------
     ParameterError
         If a model is not in the table, both are the same, no row has this measure, or
-        ``resamples`` or ``seed`` cannot be one.
-    MissingExtraError
-        If `scipy` is not installed, which McNemar's test needs.
+        ``resamples`` or ``seed`` is invalid.
     """
     models = list(dict.fromkeys(table["model"])) if "model" in table else []
     for name, value in (("first", first), ("second", second)):
         one_of(name, value, models)
-    require(first != second, "second", second, "another model than first")
+    if first == second:
+        raise ParameterError("second", second, "another model than first")
     check(resamples=resamples, seed=seed)
     table = of_measure(table, measure)[
         ["model", *_SAME, "repeat", "outputs", "context_id", "value"]
     ]
     if table["repeat"].any():
-        # Answers to one sample are one value: their mean (Miller 2024, section 3.1).
+        # The value of a sample is the mean over its answers (Miller 2024, section 3.1).
         first_ones = {"outputs": "first", "context_id": "first", "value": "mean"}
         table = table.groupby(["model", *_SAME], sort=False, as_index=False).agg(first_ones)
     both = table[table["model"].isin([first, second])]
     ours, theirs = (both[both["model"] == name] for name in (first, second))
-    joined = ours.merge(theirs, on=_SAME, how="inner", suffixes=("", "_other"))
-    # What references say: their order, and the language of "none", do not count.
-    outputs = joined[["outputs", "outputs_other"]].map(
-        lambda said: ["none"] if wants_none(said) else sorted(said)
-    )
-    same = joined[outputs["outputs"] == outputs["outputs_other"]]
+    joined = ours.merge(theirs, on=_SAME, suffixes=("", "_other"))
+    same = joined[joined["outputs"].map(_references) == joined["outputs_other"].map(_references)]
     if same.empty:
-        return nothing(f"{first} and {second} were asked no sample in common.")
+        return nothing(f"{first} and {second} have no sample in common.")
     answers = {tuple(names.values()): len(part) for names, part in groups_of(both, by)}
     rng = np.random.default_rng(seed)
     rows = [
@@ -212,47 +201,52 @@ def paired(
 def two_by_two(
     table: pd.DataFrame, chosen: Sequence[str] | None = None, **options: Any
 ) -> pd.DataFrame:
-    """Return models compared two by two, each pair as `paired` does it.
+    """Return a comparison of each pair of models, see `paired`.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.scores`.
     chosen
-        Two models; None: all pairs, of which at most ``MOST_PAIRS`` are compared.
+        Two models. If None, the first ``MOST_PAIRS`` of all pairs.
     options
         ``measure``, ``by``, ``resamples`` and ``seed``, see `paired`.
 
     Returns
     -------
     DataFrame
-        ``models``, and the columns of `paired`, in which the two means are called ``first mean``
-        and ``second mean``, and ``p_holm`` is corrected for all rows of all pairs; an empty table
-        says why.
+        ``models``, and the columns of `paired`, with the two means as ``first mean`` and
+        ``second mean``, and ``p_holm`` corrected for all rows of all pairs; an empty table if
+        there is nothing to compare.
 
     Raises
     ------
-    ParameterError, MissingExtraError
-        As `paired` does.
+    ParameterError
+        See `paired`.
     """
     models = list(dict.fromkeys(table["model"]))
     if len(models) < 2:
-        there = f"is one model here, {models[0]}" if models else "are no answers here"
-        return nothing(f"There {there}, and a comparison needs two.")
-    require(chosen is None or len(chosen) == 2, "chosen", chosen, "two models, or None")
+        there = f"there is only {models[0]}" if models else "there are no answers"
+        return nothing(f"A comparison needs two models, but {there}.")
+    if chosen is not None and len(chosen) != 2:
+        raise ParameterError("chosen", chosen, "two models, or None")
     differences = []
-    for first, second in ([chosen] if chosen else [*combinations(models, 2)])[:MOST_PAIRS]:
+    for first, second in [chosen] if chosen else list(combinations(models, 2))[:MOST_PAIRS]:
         pair = paired(table, first, second, **options)
         if len(pair):
-            pair = pair.drop(columns="variance")
-            pair = pair.rename(columns={first: "first mean", second: "second mean"})
             pair.insert(0, "models", f"{first} − {second}")
-            differences.append(pair)
+            pair = pair.rename(columns={first: "first mean", second: "second mean"})
+            differences.append(pair.drop(columns="variance"))
     if not differences:
-        return nothing("No two models here were asked the same samples.")
+        return nothing("No two models have a sample in common.")
     together = pd.concat(differences, ignore_index=True)
     together["p_holm"] = holm(together["p"].tolist())
     return together
+
+
+def _references(outputs: Sequence[str]) -> list[str]:
+    """Return references for comparison: in any order, and "none" in any language."""
+    return ["none"] if wants_none(outputs) else sorted(outputs)
 
 
 def compared(part: pd.DataFrame, resamples: int, rng: np.random.Generator) -> dict[str, Any]:
@@ -262,52 +256,63 @@ def compared(part: pd.DataFrame, resamples: int, rng: np.random.Generator) -> di
     ----------
     part
         A row for each sample: ``task``; ``unit``, its context or itself; ``value`` and
-        ``value_other``, what the first and the second model got.
+        ``value_other``, the scores of the first and the second model.
     resamples, rng
-        See `by_signs` and `paired`.
+        See `by_signs`.
     """
     part = part.assign(difference=part["value"] - part["value_other"])
     tasks = [task for _, task in part.groupby("task", sort=False)]
-    binary = bool(part[["value", "value_other"]].isin([0, 1]).all(axis=None))
     first, second = (
         float(np.mean([task[name].mean() for task in tasks])) for name in ("value", "value_other")
     )
-    only = int((part["difference"] > 0).sum()), int((part["difference"] < 0).sum())
+    only_first, only_second = (
+        int((part["difference"] > 0).sum()),
+        int((part["difference"] < 0).sum()),
+    )
+    binary = bool(part[["value", "value_other"]].isin([0, 1]).all(axis=None))
     if binary and part["unit"].is_unique and len(tasks) == 1:
-        both = int(((part["value"] == 1) & (part["value_other"] == 1)).sum())
-        low, high = newcombe(both, *only, len(part) - both - sum(only))
-        scipy = packages.load("scipy.stats", "notebook", "This analysis")
-        p = float(scipy.binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
+        both = int((part["value"] + part["value_other"] == 2).sum())
+        neither = len(part) - both - only_first - only_second
+        low, high = newcombe(both, only_first, only_second, neither)
+        differ = only_first + only_second
+        p = float(binomtest(only_first, differ).pvalue) if differ else 1.0
         method = "newcombe"
     else:
-        ours, theirs = (_mean_of(tasks, name) for name in ("value", "value_other"))
-        low, high = recovered(ours, theirs, _correlation(tasks))
-        # The difference of a unit, as far as it moves the mean over tasks.
-        moves = [_sums(task)[0][:, 0] / (len(task) * len(tasks)) for task in tasks]
-        p = by_signs(np.concatenate(moves), resamples, rng)
+        share = 1 / part.groupby("task")["task"].transform("size")
+        ours, theirs = (
+            clustered(part[name].tolist(), part["unit"], part["task"], share.tolist())
+            for name in ("value", "value_other")
+        )
+        low, high = recovered(
+            (first, ours.low, ours.high), (second, theirs.low, theirs.high), _correlation(tasks)
+        )
+        # How far the difference of each unit moves the mean over tasks.
+        moves = (
+            (part["difference"] * share / len(tasks)).groupby([part["task"], part["unit"]]).sum()
+        )
+        p = by_signs(moves.to_numpy(), resamples, rng)
         method = "recovered"
     # The variance of the mean over k tasks of n samples each is the sum of theirs over k^2 n.
     spread = sum(variance(task) for task in tasks) / len(tasks) ** 2
     return {
         "n": len(part), "first": first, "second": second, "difference": first - second,
         "low": low, "high": high, "method": method,
-        "only_first": only[0], "only_second": only[1], "p": p, "p_holm": p,
+        "only_first": only_first, "only_second": only_second, "p": p, "p_holm": p,
         "variance": spread, "needed": samples_needed(first - second, spread),
     }  # fmt: skip
 
 
 def by_signs(moves: Array, resamples: int, rng: np.random.Generator) -> float:
-    """Return the *p* value of a difference, by the signs of its parts.
+    """Return the *p* value of a sign test (a paired permutation test).
 
-    Were two models alike, each sample's difference could as well have had the other sign. The
-    *p* value is the share of such assignments whose sum is as far from 0 as the one seen: of all
-    of them, where they are at most ``resamples``, else of as many random ones. For
-    right-or-wrong answers to one task this is McNemar's exact test.
+    If two models are equal, each difference is as likely with the other sign. The *p* value is
+    the share of assignments of signs whose sum is at least as far from 0 as the observed one:
+    of all assignments if there are at most ``resamples``, else of as many random ones.
 
     Parameters
     ----------
     moves
-        The difference of each sample, or of each context where samples share it.
+        The difference of each sample, or of each context if samples share it.
 
     >>> by_signs(np.array([1.0, 1, 1, 1, 0, -1]), 2000, np.random.default_rng(0))
     0.375
@@ -316,63 +321,45 @@ def by_signs(moves: Array, resamples: int, rng: np.random.Generator) -> float:
     if not len(moves):
         return 1.0
     # Sums of the same numbers may differ in their last digit.
-    seen = abs(moves.sum()) - 1e-9 * np.abs(moves).sum()
+    observed = abs(moves.sum()) - 1e-9 * np.abs(moves).sum()
     if 2 ** len(moves) <= resamples:
         signs = np.array(list(product((-1, 1), repeat=len(moves))))
-        return float((np.abs(signs @ moves) >= seen).mean())
+        return float((np.abs(signs @ moves) >= observed).mean())
     signs = rng.choice(np.array([-1, 1], dtype=np.int8), (resamples, len(moves)))
-    # The assignment that was seen counts as one of them, so that p is never 0.
-    return float(((np.abs(signs @ moves) >= seen).sum() + 1) / (resamples + 1))
-
-
-def _mean_of(tasks: Sequence[pd.DataFrame], name: str) -> tuple[float, float, float]:
-    """Return one model's mean over tasks, and both ends of its interval."""
-    cells = [clustered(task[name].tolist(), task["unit"].tolist()) for task in tasks]
-    rates = np.array([cell.mean for cell in cells])
-    sizes, freedom = np.array([size_of(cell) for cell in cells]).T
-    weights = np.full(len(tasks), 1 / len(tasks))
-    low, high = interval(rates, sizes, weights, freedom=freedom)
-    return float(rates.mean()), low, high
+    # The observed assignment counts as well, so that p is never 0.
+    return float(((np.abs(signs @ moves) >= observed).sum() + 1) / (resamples + 1))
 
 
 def _correlation(tasks: Sequence[pd.DataFrame]) -> float:
-    """Return how the two means depend on each other, over samples or the contexts they share.
+    """Return the correlation of the two means, over samples or the contexts they share.
 
-    Where nearly all answers of a model are alike, the data say little about it, and a positive
-    correlation, which makes the interval narrower, is taken nearer to 0, as Newcombe does.
+    If nearly all answers of a model are equal, the data say little about it, and a positive
+    correlation, which makes the interval narrower, is shrunk towards 0.
     """
-    products, telling = np.zeros((2, 2)), np.zeros(2)
+    products, k = np.zeros((2, 2)), np.zeros(2)
     for task in tasks:
         values = task[["value", "value_other"]]
         mean = values.mean()
-        telling += (len(task) * mean * (1 - mean)).to_numpy()
+        k += (len(task) * mean * (1 - mean)).to_numpy()
         away = (values - mean).groupby(task["unit"]).sum().to_numpy() / len(task)
         products += away.T @ away
     spread = math.sqrt(products[0, 0] * products[1, 1])
     if spread < 1e-12:
         return 0.0
-    correlation = float(products[0, 1]) / spread
-    certain = float(telling.min() / (telling.min() + 1))
-    return min(1.0, correlation * certain if correlation > 0 else max(-1.0, correlation))
+    correlation = max(-1.0, min(1.0, float(products[0, 1]) / spread))
+    return correlation * float(k.min() / (k.min() + 1)) if correlation > 0 else correlation
 
 
 def variance(rows: pd.DataFrame) -> float:
-    """Return n times the variance of the mean of n differences, robust to contexts they share.
+    """Return n times the variance of the mean of n differences, robust to shared contexts.
 
     Parameters
     ----------
     rows
-        One row for each sample: its ``difference`` and its ``unit``, the context or itself.
+        A row for each sample: its ``difference`` and its ``unit``, the context or itself.
     """
-    sums, counts = _sums(rows)
-    units = len(sums)
+    away = (rows["difference"] - rows["difference"].mean()).groupby(rows["unit"]).sum()
+    units = len(away)
     if units < 2:
         return math.nan
-    away = sums - counts * rows["difference"].mean()
     return float(units / (units - 1) * (away**2).sum() / len(rows))
-
-
-def _sums(rows: pd.DataFrame) -> tuple[Array, Array]:
-    """Return the sum of the differences of each unit, and how many they are: units x 1."""
-    grouped = rows.groupby("unit")["difference"].agg(["sum", "size"]).to_numpy(dtype=float)
-    return grouped[:, :1], grouped[:, 1:]

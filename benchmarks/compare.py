@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from rulerlib.gate import AS_GOOD, UNDECIDED, Gate
+from rulerlib.compare import AS_GOOD, UNDECIDED, Gate
 from rulerlib.progress import Progress
 
 # First and second rate, whether paired, and how many questions at most.

@@ -27,9 +27,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import betabinom
 
-from rulerlib.adaptive import Search
 from rulerlib.analysis.effective_length import THRESHOLD
-from rulerlib.effective import QUERIES, SHARE, shared_queries
+from rulerlib.effective import QUERIES, SHARE, Search, shared_queries
 from rulerlib.progress import Progress
 from rulerlib.tasks import RULER
 

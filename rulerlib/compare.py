@@ -1,74 +1,180 @@
-"""Whether a change made a model worse: both are asked the same questions until it is known.
+"""Check whether a change made a model worse: ask both models the same questions until it is clear.
 
     rulerlib compare model=lille model=lille,dtype=bfloat16 --lengths 2048,4096
 
-The verdict is ``worse``, ``as good`` (worse by no more than a margin, by default 1 point), or
-``undecided`` where the samples ran out. It holds whenever one stops, see `rulerlib.gate`.
+The verdict is ``worse``, ``as good`` (worse by at most a margin, 1 point by default) or
+``undecided`` if the samples ran out. A sequential test decides (`rulerlib.betting`), so the verdict
+holds whenever you stop.
+
+>>> gate = Gate(["niah_single_2"])
+>>> for _ in range(7):
+...     gate.add("niah_single_2", 1.0)
+>>> gate.verdict, gate.worse_tasks
+('worse', ['niah_single_2'])
 """
 
 from __future__ import annotations
 
+import html
+import itertools
+import json
 import math
+import shutil
 import sys
 from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rulerlib import analysis, checkpoints, commands, files, labels, tokens
-from rulerlib.comparison import Comparison, parted, write
-from rulerlib.errors import (
-    DataError,
-    ParameterError,
-    RulerError,
-    ServerError,
-    require,
-    whole_number,
-)
+from rulerlib import analysis, checkpoints, commands, escaping, files, labels, tokens
+from rulerlib.betting import Wealth, needed
+from rulerlib.errors import DataError, ParameterError, RulerError, ServerError, whole_number
 from rulerlib.fields import numbers, settings, settings_file
-from rulerlib.gate import AS_GOOD, UNDECIDED, WORSE, Gate
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
+from rulerlib.store import answers
 from rulerlib.tokens import Tokenizer, Words
 
-EXIT = {WORSE: 1, UNDECIDED: 2, AS_GOOD: 0}
-"""The exit code of each verdict; of several, the first here counts."""
+WORSE, AS_GOOD, UNDECIDED = "worse", "as good", "undecided"
+"""The verdicts."""
 
-# The exit code where a server did not answer to the end, and of any mistake.
+EXIT = {AS_GOOD: 0, WORSE: 1, UNDECIDED: 2}
+"""The exit code of each verdict."""
+
 STOPPED = 3
+"""The exit code of an error, or if a server died."""
 
 TASKS, LENGTHS = "niah_single_2,niah_multikey_1,vt,qa_1", (2048, 4096)
-"""What is asked where nothing else is said."""
+"""The default tasks and lengths."""
 
-# The later a look, the more samples precede it: a quarter more than at the one before.
-_GROWTH = 4
-
-# What makes the questions, which have to be independent: one on a context, one answer to each.
+# Parameters that a comparison sets itself, because its questions must be independent.
 SET_HERE = (
     "tasks", "length", "num_lengths", "num_samples", "seed", "output", "data",
     "queries_per_context", "samples_per_question",
 )  # fmt: skip
 
+SHOWN = 20
+"""Lost questions shown on the page; the JSON file has all of them."""
 
-def looks(most: int) -> Iterator[int]:
-    """Yield after how many samples of each task the answers are looked at; the last is ``most``.
+RECORDS = ["first_record", "second_record"]
+"""The columns of pairs with both answers as they are stored; tables leave them out."""
 
-    >>> list(looks(10))
-    [1, 2, 3, 4, 5, 6, 7, 8, 10]
+STYLE = """\
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; display: block; overflow-x: auto; }
+th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8884; }
+td:first-child, th:first-child, .text td { text-align: left; } h1 { line-height: 1.2; }"""
+
+
+# --- The test --------------------------------------------------------------------------------
+
+
+class Gate:
+    """The verdict on the questions answered so far.
 
     Parameters
     ----------
-    most
-        The samples that a fixed design would ask.
+    tasks
+        Names of the tasks.
+    margin
+        In points of 100: a model that is worse by less is as good.
+    confidence
+        The probability that a verdict is right, for ``worse`` and ``as good`` separately.
+    """
+
+    # Share of the money that is bet on all tasks together, because a change usually hurts all of
+    # them; the rest is bet on the tasks one by one, to find one that broke alone.
+    TOGETHER = 0.8
+
+    def __init__(self, tasks: Sequence[str], margin: float = 1.0, confidence: float = 0.95) -> None:
+        if not 0 < margin < 100:
+            raise ParameterError("margin", margin, "above 0 and below 100, in points")
+        self.margin, self.confidence = margin / 100, confidence
+        self._needed = needed(confidence)
+        # Most of the money is on the largest stake, because a broken cache or engine loses nearly
+        # every question.
+        self._tasks = {task: Wealth(share=0.6) for task in tasks}
+        self._all = Wealth(share=0.6)
+        # Equal answers win little against "worse by the margin or more", so nearly all is at stake.
+        self._close = Wealth(largest=0.99, share=0.6)
+        self._differences: Counter[float] = Counter()
+
+    def add(self, task: str, difference: float) -> None:
+        """Add a question: the first model's score minus the second's, from -1 to 1.
+
+        Questions must be independent. `worse` holds after each question; `as_good` and `interval`
+        hold after each round with equally many questions of every task and length.
+        """
+        self._tasks[task].bet(difference)
+        self._all.bet(difference)
+        self._close.bet((self.margin - difference) / (1 - self.margin))
+        self._differences[difference] += 1
+
+    @property
+    def count(self) -> int:
+        """The number of questions."""
+        return self._differences.total()
+
+    @property
+    def evidence(self) -> float:
+        """The logarithm of the money won against the hypothesis that no task became worse."""
+        single = np.logaddexp.reduce([wealth.log for wealth in self._tasks.values()])
+        share = math.log((1 - self.TOGETHER) / len(self._tasks))
+        return float(np.logaddexp(math.log(self.TOGETHER) + self._all.log, share + single))
+
+    @property
+    def worse(self) -> bool:
+        """Whether the second model is worse in some task."""
+        return self.evidence >= self._needed
+
+    @property
+    def worse_tasks(self) -> list[str]:
+        """The tasks in which the second model is worse, at the confidence for all together."""
+        limit = self._needed + math.log(len(self._tasks))
+        return [task for task, wealth in self._tasks.items() if wealth.log >= limit]
+
+    @property
+    def as_good(self) -> bool:
+        """Whether the mean difference over all tasks and lengths is below the margin."""
+        return bool(self._close.log >= self._needed)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The lowest and the highest mean difference, from -1 to 1, that is not rejected."""
+        means = np.linspace(-0.9975, 0.9975, 799)
+        larger, smaller = Wealth(shape=means.shape), Wealth(shape=means.shape)
+        for difference, count in self._differences.items():
+            larger.bet((difference - means) / (1 + means), count)
+            smaller.bet((means - difference) / (1 - means), count)
+        limit = self._needed + math.log(2)
+        kept = means[(larger.log < limit) & (smaller.log < limit)]
+        low, high = float(kept[0]), float(kept[-1])
+        return (-1.0 if low == means[0] else low), (1.0 if high == means[-1] else high)
+
+    @property
+    def verdict(self) -> str:
+        """`WORSE`, `AS_GOOD` or `UNDECIDED`."""
+        return WORSE if self.worse else AS_GOOD if self.as_good else UNDECIDED
+
+
+# --- Asking both models ----------------------------------------------------------------------
+
+
+def checkpoint_counts(most: int) -> Iterator[int]:
+    """Yield the numbers of samples after which the verdict is checked: a quarter more each time.
+
+    >>> list(checkpoint_counts(10))
+    [1, 2, 3, 4, 5, 6, 7, 8, 10]
     """
     count = 0
     while count < most:
-        count = min(most, count + max(1, count // _GROWTH))
+        count = min(most, count + max(1, count // 4))
         yield count
 
 
@@ -84,160 +190,148 @@ def asked(
     seed: int = 42,
     quiet: bool = False,
 ) -> Comparison:
-    """Ask two models until the verdict is known; what was asked before is not asked again.
+    """Ask two models until the verdict is clear; answers are cached in the output folder.
 
-    Each length has questions of its own (another seed), so that all of them are independent; the
-    longest are asked first, and the depths of the needles are spread over the first questions.
+    Each length has its own questions (another seed), so that all of them are independent. The
+    longest are asked first.
 
     Parameters
     ----------
     first, second
-        What they are: ``model``, ``engine``, and any other parameter of the notebooks; what is
-        none of these is an option of the engine.
+        The models: ``model``, ``engine`` and other parameters of the notebooks; any other key is an
+        option of the engine.
     tasks, lengths
-        What is asked; ``lengths`` in tokens.
+        The questions; ``lengths`` in tokens.
     output
-        A folder; the answers go into ``a`` and ``b`` there.
-    margin
-        In points of 100.
+        A folder; the answers are written to ``a`` and ``b`` in it.
+    margin, confidence
+        See `Gate`; ``margin`` in points of 100.
     max_samples
-        The most questions of each task at each length.
-    confidence
-        See `Gate`.
+        At most this many questions of each task at each length.
 
     Raises
     ------
     ParameterError
-        If a value cannot work, or the two count tokens differently.
+        If a value is not allowed, or the models count tokens differently.
     RulerError
         As `rulerlib.runs.Run.predict`.
     """
-    _check(margin, max_samples, confidence)
-    require(lengths, "lengths", lengths, "one or more numbers of tokens")
-    runs = [
+    whole_number("max_samples", max_samples, 1)
+    runs_a, runs_b = (
         [*runs_of(stated, Path(output) / name, tasks, lengths, seed)]
         for stated, name in ((first, "a"), (second, "b"))
-    ]
-    engines = [side[0].loaded_engine for side in runs]
-    tokenizer = engines[0].tokenizer
-    names = [f"'{engine.tokenizer.name}'" for engine in engines]
-    require(
-        len({engine.tokenizer.fingerprint for engine in engines}) == 1, "models",
-        " and ".join(names),
-        "two that count tokens alike (else their prompts differ; 'tokenizer' is an option of the"
-        " engine 'openai')",
-    )  # fmt: skip
-    cells = sum(len(run.cells) for run in runs[0])
-    gate = Gate([labels.task(cell.settings()) for cell in runs[0][0].cells], margin, confidence)
-    pairs: list[pd.DataFrame] = []
+    )
+    tokenizer, other = (runs[0].loaded_engine.tokenizer for runs in (runs_a, runs_b))
+    if tokenizer.fingerprint != other.fingerprint:
+        raise ParameterError(
+            "models", f"'{tokenizer.name}' and '{other.name}'", "two that count tokens alike:"
+            " otherwise their prompts differ ('tokenizer' is an option of the engine 'openai')",
+        )  # fmt: skip
+    cells = sum(len(run.cells) for run in runs_a)
+    gate = Gate([labels.task(cell.settings()) for cell in runs_a[0].cells], margin, confidence)
+    pairs, stopped, before = list[pd.DataFrame](), "", 0
     with Progress(max_samples * cells, "A and B", quiet) as bar:
-        before, stopped = 0, ""
-        for count in looks(max_samples):
+        for count in checkpoint_counts(max_samples):
             try:
                 new = [
-                    _joined(tokenizer, *(answered(run, before, count) for run in both))
-                    for both in zip(*runs, strict=True)
+                    _joined(
+                        tokenizer, answered(run_a, before, count), answered(run_b, before, count)
+                    )
+                    for run_a, run_b in zip(runs_a, runs_b, strict=True)
                 ]
             except ServerError as error:
                 if not pairs:
                     raise
-                stopped = f"{error} The same command goes on from here."
+                stopped = f"{error} The same command resumes from here."
                 break
+            pairs += new
             for pair in pd.concat(new).to_dict("records"):
                 gate.add(pair["task"], pair["first"] - pair["second"])
-            pairs += new
             bar.set_description_str(f"A and B, {gate.verdict}")
             bar.update((count - before) * cells)
             before = count
             if gate.verdict != UNDECIDED:
                 break
-    together = pd.concat(pairs, ignore_index=True)
-    return Comparison(gate, _names(first, second), together, tokenizer.name, stopped=stopped)
+    both = pd.concat(pairs, ignore_index=True)
+    return Comparison(gate, _names(first, second), both, tokenizer.name, stopped=stopped)
 
 
 def stored(
     first: str | Path, second: str | Path, margin: float = 1.0, confidence: float = 0.95
 ) -> Comparison:
-    """Compare the answers that stand in two folders of runs.
+    """Compare the answers in two folders of runs; no model is queried.
 
-    A question that was asked at several lengths or answered several times counts once, with the
-    mean of its differences; so do the questions on one context.
+    A question asked at several lengths or several times counts once, with its mean difference; so
+    do all questions about one context.
 
     Raises
     ------
     ParameterError
-        If a value cannot work, or the folders have no questions in common.
+        If a value is not allowed, or the folders have no questions in common.
     DataError
         If a file of answers is damaged.
     """
-    _check(margin, 1, confidence)
-    tables = [scored(analysis.read_predictions(folder)) for folder in (first, second)]
-    one, other = ({*table["task"]} for table in tables)
-    tokenizer, shared, alone = _tokenizer(tables[0]), one & other, sorted(one ^ other)
-    pairs = _joined(tokenizer, *tables)
-    require(len(pairs), "models", f"{first} and {second}", "two with questions in common")
-    gate = Gate([*dict.fromkeys(pairs["task"])], margin, confidence)
+    table_a, table_b = (scored(analysis.read_predictions(folder)) for folder in (first, second))
+    # Tokens are those of the model, if its tokenizer is on this machine; otherwise words.
+    about, _ = table_a["record"].iloc[0]
+    name = (about.get("options") or {}).get("tokenizer") or about["model"]
+    tokenizer = tokens.load(name) if checkpoints.is_here(name) else Words()
+    pairs = _joined(tokenizer, table_a, table_b)
+    if pairs.empty:
+        raise ParameterError("models", f"{first} and {second}", "two with questions in common")
+    gate = Gate(pairs["task"].unique().tolist(), margin, confidence)
     pairs["difference"] = pairs["first"] - pairs["second"]
     questions = drawn(pairs, ["task", "seed"])["difference"].mean()
     for pair in questions.reset_index().to_dict("records"):
         gate.add(pair["task"], pair["difference"])
-    note = f"Only one of both was asked {', '.join(alone)}. " if alone else ""
-    if len(shared) == 1:
-        note += f"The verdict is about {', '.join(shared)} alone, the one task in common."
-    return Comparison(gate, (str(first), str(second)), pairs, tokenizer.name, note.strip())
+    notes = []
+    tasks_a, tasks_b = {*table_a["task"]}, {*table_b["task"]}
+    if tasks_a != tasks_b:
+        notes.append(f"Only one of the two has answers to {', '.join(sorted(tasks_a ^ tasks_b))}.")
+    if len(tasks_a & tasks_b) == 1:
+        notes.append(f"The verdict is about {pairs['task'].iloc[0]} alone, the only shared task.")
+    return Comparison(gate, (str(first), str(second)), pairs, tokenizer.name, " ".join(notes))
 
 
 def drawn(table: pd.DataFrame, keys: list[str]) -> Any:
-    """Return the answers of a table grouped as draws: a question, or all those on one context."""
+    """Return the answers of a table grouped by draw: a question, or all about one context."""
     shared = table["context_id"].map(lambda name: None if pd.isna(name) else f"context {name}")
     return table.assign(draw=shared.fillna(table["index"])).groupby([*keys, "draw"], dropna=False)
-
-
-def _check(margin: float, max_samples: int, confidence: float) -> None:
-    require(0 < margin < 100, "margin", margin, "above 0 and below 100, in points")
-    whole_number("max_samples", max_samples, 1)
-    require(0 < confidence < 1, "confidence", confidence, "above 0 and below 1")
 
 
 def runs_of(
     stated: Mapping[str, Any], output: Path, tasks: str | Sequence[str], lengths: Sequence[int],
     seed: int,
 ) -> Iterator[Run]:  # fmt: skip
-    """Yield the run of a model at each length, the longest first; all have one engine.
+    """Yield the run of a model at each length, the longest first; all share one engine.
 
-    What is stated are parameters of the notebooks, and options of the engine.
+    ``stated`` has parameters of the notebooks and options of the engine.
     """
+    if taken := [name for name in SET_HERE if name in stated]:
+        raise ParameterError("models", taken, "without these, which a comparison sets for both")
     names, engine = Run.notebook_names(), None
-    taken = [name for name in SET_HERE if name in stated]
-    require(not taken, "models", taken, "without these, which a comparison sets for both")
     values = {name: value for name, value in stated.items() if name in names}
     options = {name: value for name, value in stated.items() if name not in names}
-    values |= {"engine_options": {**(values.get("engine_options") or {}), **options}}
+    values["engine_options"] = {**(values.get("engine_options") or {}), **options}
     values |= {"tasks": tasks, "output": str(output)}
     for number, length in enumerate(sorted(lengths, reverse=True)):
         run = Run.from_notebook({**values, "length": length, "seed": seed + number})
-        if engine is None:
-            engine = run.loaded_engine
+        engine = engine or run.loaded_engine
         yield replace(run, loaded=engine)
 
 
 def answered(run: Run, before: int, count: int) -> pd.DataFrame:
-    """Ask the questions of a run from ``before`` up to ``count``, and return their scores.
-
-    They are asked in one batch; those before were asked by an earlier call.
-    """
+    """Ask the questions of a run from ``before`` up to ``count``, and return their scores."""
     run = replace(run, num_samples=count)
     run.make_data()
     for cell in run.cells:
         run.ask(cell, count, start=before)
-    # Those before were judged then.
     return scored(pair for pair in run.predictions() if pair[1].index >= before)
 
 
 def scored(predictions: Iterator[tuple[dict[str, Any], Prediction]]) -> pd.DataFrame:
     """Return a row for each answer, with its score by RULER's rule and its record."""
     kept = [*predictions]
-    # A row for each answer, in their order.
     table = analysis.of_measure(analysis.scores(kept), "ruler").reset_index(drop=True)
     return table.assign(
         record=pd.Series(kept, dtype=object),
@@ -246,43 +340,237 @@ def scored(predictions: Iterator[tuple[dict[str, Any], Prediction]]) -> pd.DataF
     )
 
 
-def _tokenizer(scores: pd.DataFrame) -> Tokenizer:
-    """Return that of the model that answered, if it is on this machine; else words."""
-    about, _ = scores["record"].iloc[0]
-    name = (about.get("options") or {}).get("tokenizer") or about["model"]
-    return tokens.load(name) if checkpoints.is_here(name) else Words()
-
-
 def _joined(tokenizer: Tokenizer, first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each question that both answered; the same question is the same prompt."""
+    """Return a row for each question that both models answered."""
     keys = ["task", "language", "length", "seed", "index", "repeat"]
-    values = ["value", "error", "pred", "record", "depth", "context_id"]
-    both = first[keys + values].merge(second[keys + values], on=keys, suffixes=("", "_b"))
-    apart = []
-    for row in both.to_dict("records"):
-        (_, one), (_, other) = row["record"], row["record_b"]
+    new = {"value": "", "error": "_error", "pred": "_answer", "record": "_record"}
+    tables = [
+        table.rename(columns={name: side + ending for name, ending in new.items()})
+        for table, side in ((first, "first"), (second, "second"))
+    ]
+    sides = [[f"{side}{ending}" for ending in new.values()] for side in ("first", "second")]
+    pairs = tables[0][[*keys, *sides[0], "depth", "context_id"]].merge(
+        tables[1][[*keys, *sides[1]]], on=keys
+    )
+    diverging = []
+    for row in pairs.to_dict("records"):
+        (_, one), (_, other) = row["first_record"], row["second_record"]
         prompts = {(a.input, a.others.get("answer_prefix", "")) for a in (one, other)}
         if len(prompts) > 1:
             raise DataError(
-                f"Question {row['index']} of {row['task']} at {row['length']:,} tokens is another"
-                " one for A than for B: another version of the dataset, or another tokenizer."
+                f"Question {row['index']} of {row['task']} at {row['length']:,} tokens differs"
+                " between A and B: another version of the dataset, or another tokenizer."
             )
-        apart.append(parted(one, other, tokenizer))
-    new = {"value": "first", "value_b": "second", "error": "first_error", "error_b": "second_error",
-           "pred": "first_answer", "pred_b": "second_answer",
-           "record": "first_record", "record_b": "second_record"}  # fmt: skip
-    both = both.assign(parted=apart).rename(columns=new)
-    return both.drop(columns=["depth_b", "context_id_b"])
+        diverging.append(parted(one, other, tokenizer))
+    return pairs.assign(parted=diverging)
+
+
+def parted(first: Prediction, second: Prediction, tokenizer: Tokenizer) -> float:
+    """Return the first token, from 1, in which two greedy answers differ; thinking counts.
+
+    0 if the answers are identical, NaN if they are not both greedy.
+
+    >>> greedy = {"decoding": "greedy"}
+    >>> one, other = (Prediction(0, "", [], text, greedy) for text in ("a b", "a c"))
+    >>> parted(one, other, Words()), parted(one, one, Words())
+    (2, 0)
+    """
+    if any(answer.others.get("decoding") != "greedy" for answer in (first, second)):
+        return math.nan
+    texts = [answer.others.get("thinking", "") + answer.pred for answer in (first, second)]
+    if texts[0] == texts[1]:
+        return 0
+    one, other = ([text[a:b] for a, b in tokenizer.spans([text])[0]] for text in texts)
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return 1 + len([*same])
 
 
 def _names(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what is said of the two: the model, and the settings in which they differ."""
+    """Return the names of two models, with the settings in which they differ."""
     shown = []
     for one, other in ((first, second), (second, first)):
         more = [f"{name}={value}" for name, value in one.items()
                 if name != "model" and other.get(name) != value]  # fmt: skip
         shown.append(", ".join([str(one.get("model", "lille")), *more]))
     return shown[0], shown[1]
+
+
+# --- The result ------------------------------------------------------------------------------
+
+
+@dataclass
+class Comparison:
+    """The result of a comparison.
+
+    Attributes
+    ----------
+    gate
+        The verdict and the numbers behind it.
+    names
+        The two models.
+    pairs
+        A row for each question: ``task``, ``language``, ``length``, ``index``, ``depth``, the
+        scores ``first`` and ``second``, the mistakes ``first_error`` and ``second_error``, the
+        answers, ``parted`` (see `parted`) and the `RECORDS`.
+    tokenizer
+        The tokenizer that counts tokens in ``parted``; ``words`` if the model's is not available.
+    note
+        Further sentences for the output.
+    stopped
+        Why the comparison stopped early, as a sentence; empty if it did not.
+    """
+
+    gate: Gate
+    names: tuple[str, str]
+    pairs: pd.DataFrame = field(repr=False)
+    tokenizer: str
+    note: str = ""
+    stopped: str = ""
+
+    @property
+    def difference(self) -> float:
+        """The first model's mean score minus the second's; all tasks and lengths count alike."""
+        pairs = self.pairs
+        cells = (pairs["first"] - pairs["second"]).groupby([pairs["task"], pairs["length"]])
+        return float(cells.mean().mean())
+
+    @property
+    def turned(self) -> pd.DataFrame:
+        """The questions on which the second model scores lower, the largest loss first."""
+        lost = self.pairs[self.pairs["first"] > self.pairs["second"]]
+        order = (lost["second"] - lost["first"]).sort_values(kind="stable").index
+        return lost.loc[order]
+
+    def sentences(self) -> list[str]:
+        """Return the verdict with its numbers, and how many greedy answers are identical."""
+        gate, margin = self.gate, 100 * self.gate.margin
+        low, high = (100 * bound for bound in gate.interval)
+        where = f" in {', '.join(gate.worse_tasks)}" if gate.worse_tasks else ""
+        points = "1 point" if margin == 1 else f"{margin:g} points"
+        verdict = {
+            WORSE: f"B is worse than A{where}",
+            AS_GOOD: f"B is as good as A: it is not worse by more than {points}",
+            UNDECIDED: "It is undecided whether B is worse than A",
+        }[gate.verdict]
+        sentences = [
+            f"{verdict}. {gate.count:,} questions; A's mean minus B's is"
+            f" {100 * self.difference:.1f} points"
+            f" ({100 * gate.confidence:g}% interval at any time: {low:.1f} to {high:.1f}).",
+            *filter(None, [self.stopped, self.note]),
+        ]
+        greedy = self.pairs["parted"].dropna()
+        if len(greedy):
+            differing = greedy[greedy > 0]
+            same = f"{(greedy == 0).sum():,} of {len(greedy):,} greedy answers are identical"
+            if len(differing):
+                median = differing.quantile(0.5, "higher")
+                same += (
+                    f"; the others diverge at token {differing.min():g} to {differing.max():g},"
+                    f" half of them by token {median:g} (tokens of '{self.tokenizer}')"
+                )
+            sentences.append(f"{same}.")
+        return sentences
+
+
+def write(comparison: Comparison, folder: str | Path) -> list[Path]:
+    """Write ``compare.html``, ``compare.json`` and the lost answers, and return their paths.
+
+    ``turned`` has both answers to each question that the second model lost, as runs that
+    ``rulerlib explore`` shows.
+    """
+    page, data, turned = (
+        Path(folder) / name for name in ("compare.html", "compare.json", "turned")
+    )
+    tables = _tables(comparison)
+    rows = {**tables, "turned": comparison.turned.drop(columns=RECORDS)}
+    gate = comparison.gate
+    values = {
+        "verdict": gate.verdict, "names": comparison.names, "questions": gate.count,
+        "difference": comparison.difference, "interval": gate.interval, "evidence": gate.evidence,
+        "worse_tasks": gate.worse_tasks, "margin": 100 * gate.margin,
+        "confidence": gate.confidence, "tokenizer": comparison.tokenizer, "note": comparison.note,
+        "pairs": len(comparison.pairs),
+    }  # fmt: skip
+    for name, table in rows.items():
+        values[name] = json.loads(table.to_json(orient="records", double_precision=6))
+    files.write_object(data, values)
+    with files.replacing(page) as file:
+        file.write(_page(comparison, tables, turned))
+    return [page, data, *_keep_turned(comparison, turned)]
+
+
+def _keep_turned(comparison: Comparison, folder: Path) -> list[Path]:
+    """Write both answers to each lost question as runs, and return their folder, if any."""
+    shutil.rmtree(folder, ignore_errors=True)
+    runs: dict[Path, tuple[dict[str, Any], list[Prediction]]] = {}
+    for side, name, column in zip("AB", comparison.names, RECORDS, strict=True):
+        for about, answer in comparison.turned.sort_values("index", kind="stable")[column]:
+            about = {**about, "model": f"{side}: {name}"}
+            path = folder / side / about["language"] / str(about["length"]) / "pred"
+            _, records = runs.setdefault(path / f"{labels.task(about)}.jsonl", (about, []))
+            records.append(answer)
+    for path, (about, records) in runs.items():
+        files.write_object(answers.settings_path(path), {"cell": about})
+        with files.replacing(path) as file:
+            file.writelines(f"{record.to_json()}\n" for record in records)
+    return [folder] if runs else []
+
+
+def _tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
+    """Return the losses by task, length, depth and kind of mistake, and where answers diverge."""
+    pairs = comparison.pairs
+    pairs = pairs.assign(
+        lost=pairs["first"] > pairs["second"], won=pairs["first"] < pairs["second"]
+    )
+    placed = pairs.dropna(subset="depth")
+    tenths = (placed["depth"] // 10).clip(upper=9).astype(int) * 10
+    placed = placed.assign(**{"depth, %": [f"{low} to {low + 10}" for low in tenths]})
+    tables = {}
+    for name, rows, by in (
+        ("by task", pairs, "task"), ("by length", pairs, "length"), ("by depth", placed, "depth, %")
+    ):  # fmt: skip
+        tables[name] = rows.groupby(by).agg(
+            n=("first", "size"), A=("first", "mean"), B=("second", "mean"), lost=("lost", "sum"),
+            won=("won", "sum"),
+        ).reset_index()  # fmt: skip
+    mistakes = comparison.turned["second_error"].value_counts()
+    differing = pairs["parted"][pairs["parted"] > 0].astype(int).value_counts().sort_index()
+    tables["mistakes"] = mistakes.rename_axis("mistake of B").reset_index(name="questions")
+    tables["first token that differs"] = differing.rename_axis("token").reset_index(
+        name="questions"
+    )
+    return tables
+
+
+def _page(comparison: Comparison, tables: Mapping[str, pd.DataFrame], folder: Path) -> str:
+    a, b = (html.escape(name) for name in comparison.names)
+    verdict, *more = map(html.escape, comparison.sentences())
+    lines = [
+        f"<!doctype html><html lang='en'><meta charset='utf-8'><style>{STYLE}</style>",
+        f"<title>{comparison.gate.verdict}: {a} and {b}</title>",
+        f"<h1>{verdict}</h1><p>{'<br>'.join([f'A: {a}', f'B: {b}', *more])}</p>",
+    ]
+    for name, table in tables.items():
+        if len(table):
+            lines.append(f"<h2>{name.capitalize()}</h2>")
+            lines.append(table.to_html(index=False, border=0, float_format="{:.3f}".format))
+    if lost := len(comparison.turned):
+        command = html.escape(f"rulerlib explore {folder} FOLDER")
+        rows = [
+            {
+                "question": html.escape(f"{row['task']}, {row['length']:,} tokens, {row['index']}"),
+                "A": escaping.markup(escaping.shortened(row["first_answer"])),
+                "B": escaping.markup(escaping.shortened(row["second_answer"])),
+                "diverge at token": "" if math.isnan(row["parted"]) else f"{row['parted']:g}",
+            }
+            for row in comparison.turned.head(SHOWN).to_dict("records")
+        ]
+        lines += [
+            f"<h2>Lost questions ({len(rows)} of {lost})</h2>",
+            f"<p>With their prompts: <code>{command}</code></p>",
+            pd.DataFrame(rows).to_html(index=False, border=0, escape=False, classes="text"),
+        ]
+    return "\n".join([*lines, "</html>\n"])
 
 
 # --- The command -----------------------------------------------------------------------------
@@ -300,7 +588,7 @@ def given_model(text: str) -> dict[str, Any] | Path:
 
 
 def options(parser: ArgumentParser, tasks: str, output: str) -> None:
-    """Add the options that every command has which asks until something is known."""
+    """Add the options that this command shares with ``rulerlib effective``."""
     parser.add_argument("--tasks", default=tasks, help="names with commas between them")
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=42)
@@ -309,56 +597,40 @@ def options(parser: ArgumentParser, tasks: str, output: str) -> None:
 
 @commands.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare two models, write what came of it, and return the exit code of the verdict."""
-    try:
-        return _compare(arguments)
-    except RulerError as error:
-        print(error, file=sys.stderr)
-        return STOPPED
-
-
-def _compare(arguments: Sequence[str] | None) -> int:
+    """Run ``rulerlib compare``, and return the exit code of the verdict."""
     parser = commands.parser(
         "rulerlib.compare",
         "A B [options]",
-        "Ask two models the same questions until it is known whether B is worse than A.\n"
+        "Ask two models the same questions until it is clear whether B is worse than A.\n"
         "Each is key=value with commas, a YAML file of parameters, or a folder of runs.\n"
         "Exit code: 0 as good, 1 worse, 2 undecided, 3 an error.",
         "model=lille model=lille,dtype=bfloat16 --lengths 2048,4096",
     )
-    parser.add_argument("first", metavar="A", help="the model as it was")
-    parser.add_argument("second", metavar="B", help="the model as it is now")
+    parser.add_argument("first", metavar="A", help="the model before the change")
+    parser.add_argument("second", metavar="B", help="the model after the change")
     parser.add_argument("--lengths", default="2048,4096", help="in tokens, with commas")
     parser.add_argument("--margin", type=float, default=1.0, help="in points; default 1")
     parser.add_argument("--max-samples", type=int, default=200, help="of each task and length")
     options(parser, TASKS, "runs/compare")
     given = parser.parse_args(arguments)
-    first, second = given_model(given.first), given_model(given.second)
-    folder = Path(given.output)
-    if isinstance(first, Path) and isinstance(second, Path):
-        return _tell(stored(first, second, given.margin, given.confidence), folder)
-    if isinstance(first, Path) or isinstance(second, Path):
-        models = f"{given.first} and {given.second}"
-        raise ParameterError("models", models, "both folders of runs, or both models")
-    comparison = asked(
-        first,
-        second,
-        given.tasks,
-        numbers("lengths", given.lengths),
-        folder,
-        given.margin,
-        given.max_samples,
-        given.confidence,
-        given.seed,
-    )
-    return _tell(comparison, folder)
-
-
-def _tell(comparison: Comparison, folder: Path) -> int:
-    """Write and print what came of a comparison, and return its exit code."""
-    paths_written = write(comparison, folder)
+    try:
+        first, second = given_model(given.first), given_model(given.second)
+        if isinstance(first, Path) and isinstance(second, Path):
+            comparison = stored(first, second, given.margin, given.confidence)
+        elif isinstance(first, Path) or isinstance(second, Path):
+            models = f"{given.first} and {given.second}"
+            raise ParameterError("models", models, "both folders of runs, or both models")
+        else:
+            comparison = asked(
+                first, second, given.tasks, numbers("lengths", given.lengths), given.output,
+                given.margin, given.max_samples, given.confidence, given.seed,
+            )  # fmt: skip
+        paths = write(comparison, given.output)
+    except RulerError as error:
+        print(error, file=sys.stderr)
+        return STOPPED
     print(*comparison.sentences(), sep="\n")
-    print(*paths_written, sep=", ")
+    print(*paths, sep=", ")
     return STOPPED if comparison.stopped else EXIT[comparison.gate.verdict]
 
 

@@ -1,47 +1,359 @@
-"""How far a model can be used, for a fiftieth of the tokens: an effective length by search.
+"""Find the effective length of a model with about 2% of the tokens that RULER uses.
 
     rulerlib effective model=smollm2,language=en --lengths 512,1024,2048,4096
 
-RULER's design asks the same number of questions at every length, though most lengths are far from
-the threshold. This search asks the next questions where their answers tell the most for their
-tokens (`rulerlib.adaptive`), and stops where at most two neighbouring lengths can be the effective
-one. It says beforehand what that will cost. A folder of runs may stand in the place of the model:
-its answers are drawn in their order, and nothing is asked.
+RULER asks the same number of questions at every length, although most lengths are far from the
+threshold. This search asks where an answer is worth most for its tokens, and ends when at most two
+neighbouring lengths can be the effective one. A folder of runs can take the place of the model: its
+answers are then read in order, and no model is queried.
+
+Each outcome ("8K is the longest length whose average exceeds the threshold") is a hypothesis about
+all lengths: those up to 8K are above the threshold and longer ones are below it. `rulerlib.betting`
+tests it after every round; a round asks each task once. Averages are assumed to fall with
+the length.
+
+>>> search = Search(["vt", "cwe"], [4096, 8192])
+>>> search.ask()
+(4096, ['vt', 'cwe'])
+>>> for _ in range(40):
+...     search.add(8192, [("vt", 1.0), ("cwe", 1.0)])
+>>> str(search)
+'≥8K'
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from rulerlib import commands, files
-from rulerlib.adaptive import Search
 from rulerlib.analysis import read_predictions
 from rulerlib.analysis.effective_length import THRESHOLD
+from rulerlib.betting import Wealth, needed
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
-from rulerlib.errors import require, whole_number
+from rulerlib.errors import ParameterError, whole_number
 from rulerlib.fields import check, numbers
+from rulerlib.labels import thousands
 from rulerlib.models import Generation, Model, Request, load_weights
 from rulerlib.progress import Progress
-from rulerlib.runs import Run
 from rulerlib.tasks import names, resolve
 
-# Returns the mean scores of a task at a length: from which draw on, and how many.
-Draws = Callable[[str, int, int, int], list[float]]
+# Returns the mean score of one draw, by task, length and the number of earlier draws.
+Draw = Callable[[str, int, int], float]
 
-QUERIES = 7
-"""Questions on one context at most, where a task allows several: more tell less and less."""
-
-# Of tasks in which most answers are right, each further question tells less than elsewhere.
-FEWER = {"niah_multikey_1": 3, "niah_multikey_2": 4, "niah_multikey_3": 6}
+QUERIES = 4
+"""Default number of questions about one context, for tasks that allow several."""
 
 SHARE = 0.2
 """The search gives up at this share of the tokens of RULER's design."""
+
+PAPER = 500
+"""Questions of each task at each length in RULER's design."""
+
+# The averages against which intervals are computed.
+AVERAGES = (np.arange(200) + 0.5) / 200
+
+# Before a task has been asked, its score is taken to be the threshold; its mean over all lengths
+# counts as much as this many answers at each length.
+PRIOR = 3
+
+# The variance of a draw within a task, for estimates of the cost only. Single answers at an average
+# of 85.6% have 0.12; tasks differ, and a draw has several questions or several references.
+VARIANCE = 0.025
+
+# The models that are simulated to estimate the cost.
+SIMULATED = 40
+
+
+class Search:
+    """The possible effective lengths, given the answers so far.
+
+    Parameters
+    ----------
+    tasks
+        Their names; the average is taken over all of them.
+    lengths
+        In tokens.
+    threshold
+        The average that an effective length exceeds, in percent.
+    confidence
+        The probability that the true outcome is never rejected.
+    queries
+        The number of questions about one context, for tasks that share contexts. A draw is then
+        their mean score.
+
+    Attributes
+    ----------
+    sums, counts
+        Sum of the scores and number of draws, by length and task.
+    path
+        A row for each round: ``length``, ``draws``, their ``mean``, ``left`` (the remaining
+        outcomes) and ``tokens`` (so far).
+    speed
+        Prompt tokens per second, 0 if unknown.
+    seconds
+        Time that the engine took for new answers.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[str],
+        lengths: Sequence[int],
+        threshold: float = THRESHOLD,
+        confidence: float = 0.95,
+        queries: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        self.tasks, self.lengths = list(tasks), sorted(lengths)
+        self.threshold, self.confidence = threshold / 100, confidence
+        self.queries = np.array([queries.get(task, 1) for task in self.tasks])
+        self.path, self.speed, self.seconds = list[dict[str, Any]](), 0.0, 0.0
+        self.sums = np.zeros((len(self.lengths), len(self.tasks)))
+        self.counts = np.zeros_like(self.sums)
+        # Bets that the average at a length lies above, or below, the threshold.
+        self._above = [Wealth() for _ in self.lengths]
+        self._below = [Wealth() for _ in self.lengths]
+        # Of each round at a length: what was expected of each task before, and its scores.
+        self._rounds: list[list[tuple[Any, Any]]] = [[] for _ in self.lengths]
+        self._rejected = np.zeros(len(self.lengths) + 1, dtype=bool)
+
+    @property
+    def answers(self) -> int:
+        """The number of answers."""
+        return int(self.counts.sum(axis=0) @ self.queries)
+
+    @property
+    def spent(self) -> int:
+        """The tokens of all prompts so far, each counted with its full length."""
+        return int(self.lengths @ self.counts @ self.queries)
+
+    @property
+    def computed(self) -> int:
+        """The tokens so far if each context is computed once for all its questions."""
+        return int((self.lengths @ self.counts).sum())
+
+    @property
+    def design(self) -> int:
+        """The tokens of RULER's design for the same tasks and lengths."""
+        return PAPER * len(self.tasks) * sum(self.lengths)
+
+    @property
+    def candidates(self) -> list[int | None]:
+        """The lengths that can be the effective one; None: not even the shortest is."""
+        outcomes = [None, *self.lengths]
+        return [outcomes[at] for at in np.flatnonzero(~self._rejected)]
+
+    @property
+    def done(self) -> bool:
+        """Whether at most two outcomes remain."""
+        return len(self.candidates) <= 2
+
+    def __str__(self) -> str:
+        """Return the remaining outcomes: ``8K to 16K``, ``<4K``, ``≥128K``."""
+        shown = []
+        for outcome in self.candidates:
+            if outcome is None:
+                shown.append(f"<{thousands(self.lengths[0])}")
+            else:
+                shown.append(("≥" if outcome == self.lengths[-1] else "") + thousands(outcome))
+        return " to ".join(dict.fromkeys([*shown[:1], *shown[-1:]])) or "none"
+
+    @property
+    def expected(self) -> Any:
+        """The expected score of each task at each length, 0 to 1; shape (lengths, tasks)."""
+        overall = (self.sums.sum(axis=0) + self.threshold) / (self.counts.sum(axis=0) + 1)
+        return (self.sums + PRIOR * overall) / (self.counts + PRIOR)
+
+    @property
+    def averages(self) -> Any:
+        """The expected average over the tasks at each length, 0 to 1."""
+        return self.expected.mean(axis=1)
+
+    def evidence(self) -> Any:
+        """Return the logarithm of the money won against each outcome, the shortest first."""
+        above = np.array([wealth.log for wealth in self._above])
+        below = np.array([wealth.log for wealth in self._below])
+        outcomes = range(len(self.lengths) + 1)
+        return np.array([below[:at].sum() + above[at:].sum() for at in outcomes])
+
+    def bounds(self) -> tuple[Any, Any]:
+        """Return the lowest and the highest possible average at each length, 0 to 1.
+
+        They hold at any time and for all lengths together. A length with few answers is bounded by
+        its neighbours, because averages fall with the length.
+        """
+        limit = needed(self.confidence) + math.log(2 * len(self.lengths))
+        lows, highs = np.zeros(len(self.lengths)), np.ones(len(self.lengths))
+        for place, rounds in enumerate(self._rounds):
+            above, below = Wealth(shape=AVERAGES.shape), Wealth(shape=AVERAGES.shape)
+            for expected, scores in rounds:
+                _bet(above, below, AVERAGES, expected, scores)
+            lows[place] = AVERAGES[above.log < limit].min(initial=1) - 0.5 / len(AVERAGES)
+            highs[place] = AVERAGES[below.log < limit].max(initial=0) + 0.5 / len(AVERAGES)
+        return np.maximum.accumulate(lows[::-1])[::-1], np.minimum.accumulate(highs)
+
+    def area(self) -> tuple[float, float, float]:
+        """Return the area under the averages over the log length, 0 to 1, and its interval."""
+        lows, highs = self.bounds()
+        places = np.log(self.lengths)
+        curves = (np.clip(self.averages, lows, highs), lows, highs)
+        areas = [np.trapezoid(curve, places) / (places[-1] - places[0]) for curve in curves]
+        return float(areas[0]), float(areas[1]), float(areas[2])
+
+    # --- Where to ask next ---
+
+    def rounds(self, share: float) -> Iterator[tuple[int, list[str]]]:
+        """Yield what to ask until the search is done or a share of RULER's tokens is used."""
+        while not self.done and self.spent < share * self.design:
+            yield self.ask()
+
+    def ask(self) -> tuple[int, list[str]]:
+        """Return the length to ask next, and the tasks of the round: each of them once."""
+        return self.lengths[self._cheapest()], self.tasks
+
+    def _cheapest(self) -> int:
+        """Return the place of the length to ask next.
+
+        For each pair of neighbouring outcomes, estimate the tokens that reject all others. The pair
+        that costs least decides; of the two lengths that it needs, the cheaper comes first.
+        """
+        last = len(self.lengths) - 1
+        if not self.counts.any():
+            return last // 2
+        missing = np.maximum(needed(self.confidence) - self.evidence(), 0.1)
+        tokens = np.array(self.lengths) * self.queries.sum()
+        gaps = self.averages - self.threshold
+        # One standard error is added to each gap, so that a few unlucky answers do not rule out a
+        # length. A round wins half the squared gap over the variance (Kelly's criterion).
+        rounds = self.counts.mean(axis=1) + 1
+        errors = np.sqrt(VARIANCE / len(self.tasks) / rounds)
+        cost = {}
+        for sign in (1, -1):
+            hoped = np.maximum(sign * gaps + errors, 0.003)
+            cost[sign] = tokens * 2 * (VARIANCE + hoped**2) / hoped**2
+        remaining = np.flatnonzero(~self._rejected)
+        best, chosen = math.inf, int(min(remaining[0], last))
+        for pair in range(remaining[0], remaining[-1]):
+            # A length above the threshold rejects shorter outcomes, one below it longer ones.
+            costs = []
+            if remaining[0] < pair:
+                places = range(pair - 1, min(pair, last) + 1)
+                costs.append(min((missing[pair - 1] * cost[1][at], at) for at in places))
+            if pair + 1 < remaining[-1]:
+                places = range(pair, pair + 2)
+                costs.append(min((missing[pair + 2] * cost[-1][at], at) for at in places))
+            total = sum(price for price, _ in costs)
+            if costs and total < best:
+                best, chosen = total, min(costs)[1]
+        return chosen
+
+    def add(self, length: int, scores: Sequence[tuple[str, float]]) -> None:
+        """Add a round: the score, 0 to 1, of each task."""
+        place = self.lengths.index(length)
+        expected, values = self.expected[place], np.zeros(len(self.tasks))
+        for task, score in scores:
+            values[self.tasks.index(task)] = score
+        _bet(self._above[place], self._below[place], self.threshold, expected, values)
+        self._rounds[place].append((expected, values))
+        self.sums[place] += values
+        self.counts[place] += 1
+        self._rejected |= self.evidence() >= needed(self.confidence)
+        mean = float(values.mean())
+        self.path.append(
+            {"length": length, "draws": len(scores), "mean": mean, "left": str(self),
+             "tokens": self.spent}
+        )  # fmt: skip
+
+    # --- What it costs ---
+
+    def forecast(self, share: float) -> list[float]:
+        """Return the median number of tokens, the 90th percentile and the upper limit.
+
+        They come from searches of simulated models, whose averages start around the threshold or
+        above it and fall with the length.
+        """
+        queries = dict(zip(self.tasks, self.queries.tolist(), strict=True))
+        threshold = np.clip(self.threshold, 0.01, 0.99)
+        spent = []
+        for number in range(SIMULATED):
+            rng = np.random.default_rng(number)
+            search = Search(
+                self.tasks, self.lengths, 100 * self.threshold, self.confidence, queries
+            )
+            falls = np.cumsum([0, *rng.uniform(0, 1, len(self.lengths) - 1)])
+            levels = np.log(threshold / (1 - threshold)) + rng.uniform(-1, 3) - falls
+            odds = levels[:, None] + rng.normal(0, 1.5, len(self.tasks))
+            rates = 1 / (1 + np.exp(-odds))
+            for length, asked in search.rounds(share):
+                at = [self.tasks.index(task) for task in asked]
+                rate = rates[self.lengths.index(length), at]
+                scores = rng.binomial(self.queries[at], rate) / self.queries[at]
+                search.add(length, [*zip(asked, scores, strict=True)])
+            spent.append(search.spent)
+        last = share * self.design
+        return [*np.quantile(np.minimum(spent, last), (0.5, 0.9)), last]
+
+    def cost(self, tokens: Sequence[float]) -> str:
+        """Return a `forecast` as a sentence, with hours if the `speed` is known."""
+        half, most, last = (_rounded(number / 1e6) for number in tokens)
+        when = ""
+        if self.speed:
+            hours = ", ".join(_rounded(number / self.speed / 3600) for number in tokens)
+            when = f"; at {self.speed:,.0f} tokens a second, in {hours} hours"
+        return (
+            f"It will use {half} million tokens (median of {SIMULATED} simulated models), {most}"
+            f" (90th percentile) or at most {last}{when}."
+        )
+
+    def told(self) -> dict[str, Any]:
+        """Return the result and its cost as plain data."""
+        left = self.candidates
+        return {
+            "effective": str(self), "low": left[0], "high": left[-1], "area": self.area(),
+            "confidence": self.confidence, "threshold": 100 * self.threshold,
+            "answers": self.answers, "tokens": self.spent, "computed": self.computed,
+            "share": self.spent / self.design, "seconds": self.seconds, "path": self.path,
+        }  # fmt: skip
+
+    def sentence(self) -> str:
+        """Return the result, its confidence and its cost as a sentence."""
+        area, low, high = self.area()
+        return (
+            f"Effective length {self} (average above {100 * self.threshold:g}%,"
+            f" {100 * self.confidence:g}% confidence at any time), area under the averages"
+            f" {area:.2f} ({low:.2f} to {high:.2f}): {self.answers:,} answers, at most"
+            f" {self.spent / 1e6:,.1f} million tokens ({self.computed / 1e6:,.1f} if contexts"
+            f" are read once), {100 * self.spent / self.design:.2g}% of RULER's design,"
+            f" {_rounded(self.seconds / 3600)} hours."
+        )
+
+
+def _bet(above: Wealth, below: Wealth, claim: Any, expected: Any, scores: Any) -> None:
+    """Bet that the average of a round lies above, or below, a claim.
+
+    Each task's score is compared with what is expected of this task, moved so that the mean over
+    the tasks is the claim: differences between tasks then do not count as noise. Only the side of
+    the claim on which the average is expected gets a bet.
+    """
+    average = expected.mean()
+    claimed = np.asarray(claim)[..., None] + expected - average
+    largest, smallest = claimed.max(axis=-1), claimed.min(axis=-1)
+    for gain in np.moveaxis(scores - claimed, -1, 0):
+        above.bet(np.where(claim <= average, gain / largest, 0))
+        below.bet(np.where(claim >= average, -gain / (1 - smallest), 0))
+
+
+def _rounded(number: float) -> str:
+    """Return a number with two digits, ``350`` or ``0.012``."""
+    return f"{float(f'{number:.2g}'):,g}"
 
 
 def find(
@@ -57,109 +369,96 @@ def find(
     quiet: bool = False,
     speed: float | None = None,
 ) -> Search:
-    """Ask a model until its effective length is known; what was asked before is not asked again.
+    """Search for the effective length of a model; answers are cached in the output folder.
 
-    Each length has questions of its own (another seed), so that all answers are independent.
+    Each length has its own questions (another seed), so that all answers are independent.
 
     Parameters
     ----------
     stated
-        What the model is: ``model``, ``engine``, and any other parameter of the notebooks; what is
-        none of these is an option of the engine. Or a folder of runs of one model.
+        The model: ``model``, ``engine`` and other parameters of the notebooks; any other key is an
+        option of the engine. Or a folder of runs of one model.
     lengths
         Two or more, in tokens.
     tasks
         See `rulerlib.tasks.names`.
     output
-        A folder for the questions and answers.
+        A folder for questions and answers.
     threshold, confidence
         See `Search`.
     share
         The search gives up at this share of the tokens of RULER's design, above 0 and at most 1.
     queries
-        Questions on one context at most, where a task allows several; an engine with a prefix cache
-        computes it once.
+        At most this many questions about one context, for tasks that allow several; an engine with
+        a prefix cache computes the context once.
+    quiet
+        Whether to print no estimate of the cost and no progress bar.
     speed
-        Tokens fed a second, for what it will cost; None: as the first answers show.
+        Prompt tokens per second, to estimate the hours. Default: measured on the first answers.
 
     Raises
     ------
     ParameterError
-        If a value cannot work.
+        If a value is not allowed.
     RulerError
         As `rulerlib.runs.Run.predict`.
     """
-    several = isinstance(lengths, (list, tuple)) and len({*lengths}) == len(lengths) >= 2
-    require(several, "lengths", lengths, "two or more that differ, in tokens")
+    if not isinstance(lengths, (list, tuple)) or not len({*lengths}) == len(lengths) >= 2:
+        raise ParameterError("lengths", lengths, "two or more different numbers of tokens")
     check(threshold=threshold)
-    require(0 < confidence < 1, "confidence", confidence, "above 0 and below 1")
-    require(0 < share <= 1, "share", share, "above 0 and at most 1")
+    if not 0 < share <= 1:
+        raise ParameterError("share", share, "above 0 and at most 1")
+    if speed is not None and speed <= 0:
+        raise ParameterError("tokens_per_second", speed, "above 0")
     whole_number("queries", queries, 1)
-    require(speed is None or speed > 0, "tokens_per_second", speed, "above 0")
-    chosen, meter = names(tasks), _Meter()
+    chosen, engine = names(tasks), None
     if isinstance(stated, Path):
-        draws, shared = _stored(stated, chosen, lengths)
+        draw, shared = _stored(stated, chosen, lengths)
     else:
-        runs = [*runs_of(stated, Path(output), chosen, lengths, seed)]
-        draws, shared = _asking(runs, chosen, queries, meter)
+        shared = {task: shared_queries(task, queries) for task in chosen}
+        runs = {run.length: run for run in runs_of(stated, Path(output), chosen, lengths, seed)}
+        engine = _Timed(next(iter(runs.values())).loaded_engine)
+
+        def draw(task: str, length: int, number: int) -> float:
+            size = shared[task]
+            run = replace(runs[length], tasks=task, queries_per_context=size, loaded=engine)
+            return float(answered(run, number * size, (number + 1) * size)["value"].mean())
+
     search = Search(chosen, lengths, threshold, confidence, shared)
     search.speed, forecast = speed or 0.0, search.forecast(share)
-
-    tell = (lambda _: None) if quiet else print
-    tell(search.cost(forecast))
+    if not quiet:
+        print(search.cost(forecast))
     with Progress(round(share * search.design), f"effective length {search}", quiet) as bar:
-        for length, batch in search.rounds(share):
-            before, scores = search.spent, []
-            for task in dict.fromkeys(batch):
-                new = draws(task, length, search.asked(length, task), batch.count(task))
-                scores += [(task, value) for value in new]
-            if len(scores) < len(batch):
-                break  # A folder has no more answers.
+        for length, asked in search.rounds(share):
+            before, rounds = search.spent, int(search.counts[search.lengths.index(length), 0])
+            try:
+                scores = [(task, draw(task, length, rounds)) for task in asked]
+            except IndexError:
+                break  # The folder has no more answers.
             search.add(length, scores)
-            search.seconds = meter.seconds
-            if meter.prompt_tokens and not search.speed:
-                search.speed = meter.prompt_tokens / search.seconds
-                tell(search.cost(forecast))
+            if engine and engine.tokens:
+                search.seconds = engine.seconds
+                if not search.speed:
+                    search.speed = engine.tokens / engine.seconds
+                    if not quiet:
+                        print(search.cost(forecast))
             bar.set_description_str(f"effective length {search}")
             bar.update(search.spent - before)
     return search
 
 
 def shared_queries(task: str, most: int) -> int:
-    """Return how many questions one context of a task gets, at most ``most``."""
-    row, most = resolve(task), min(most, FEWER.get(task, most))
+    """Return the number of questions about one context of a task, at most ``most``."""
+    row = resolve(task)
     limit, _ = row.family.most_queries(row.knobs)
     return most if limit is None else max(1, min(most, limit))
 
 
-def _asking(
-    runs: Sequence[Run], chosen: Sequence[str], most: int, meter: _Meter
-) -> tuple[Draws, dict[str, int]]:
-    """Return a function that asks an engine, and the questions on a context by task."""
-    shared = {task: shared_queries(task, most) for task in chosen}
-    engine, of_length = _Metered(runs[0].loaded_engine, meter), {run.length: run for run in runs}
+class _Timed:
+    """A model that counts its prompt tokens and the seconds until its answers came."""
 
-    def draws(task: str, length: int, first: int, count: int) -> list[float]:
-        queries = shared[task]
-        run = replace(of_length[length], tasks=task, queries_per_context=queries, loaded=engine)
-        new = answered(run, first * queries, (first + count) * queries)
-        return [float(mean) for mean in new["value"].groupby(new["index"] // queries).mean()]
-
-    return draws, shared
-
-
-class _Meter:
-    """Counts the prompt tokens of a model's answers, and the seconds until they came."""
-
-    def __init__(self) -> None:
-        self.prompt_tokens, self.seconds = 0, 0.0
-
-
-class _Metered:
-    """A model whose answers a meter counts; otherwise it is the model itself."""
-
-    def __init__(self, model: Model, meter: _Meter) -> None:
-        self._model, self._meter = model, meter
+    def __init__(self, model: Model) -> None:
+        self._model, self.tokens, self.seconds = model, 0, 0.0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
@@ -169,46 +468,47 @@ class _Metered:
         load_weights(self._model)
         began = time.perf_counter()
         for position, generation in self._model.generate(requests):
-            now = time.perf_counter()
-            self._meter.seconds += now - began
-            self._meter.prompt_tokens += generation.prompt_tokens
+            self.tokens += generation.prompt_tokens
+            self.seconds += time.perf_counter() - began
             yield position, generation
             began = time.perf_counter()
 
 
 def _stored(
     folder: Path, tasks: Sequence[str], lengths: Sequence[int]
-) -> tuple[Draws, dict[str, int]]:
-    """Return a function that reads a folder of runs, and the questions on a context by task."""
+) -> tuple[Draw, dict[str, int]]:
+    """Return a function that reads draws from runs, and the questions per context by task."""
     table = scored(read_predictions(folder, task_names=tasks, lengths=lengths))
     models = [*table.groupby(["model", "language"]).groups]
-    require(len(models) == 1, "model", models, "a folder of runs of one model in one language")
+    if len(models) != 1:
+        raise ParameterError("model", models, "a folder with runs of one model in one language")
     groups = drawn(table, ["task", "length", "seed"])
     means = groups["value"].mean().groupby(["task", "length"]).agg(list).to_dict()
-    lacking = [key for key in itertools.product(tasks, lengths) if key not in means]
-    require(not lacking, "lengths", lacking[:3], f"lengths at which {folder} has every task")
+    missing = [key for key in itertools.product(tasks, lengths) if key not in means]
+    if missing:
+        raise ParameterError("lengths", missing[:3], f"lengths at which {folder} has every task")
     sizes = groups.size().groupby("task").max().to_dict()
-    return lambda task, length, first, count: means[task, length][first : first + count], sizes
+    return lambda task, length, number: means[task, length][number], sizes
 
 
 @commands.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Search for a model's effective length, write what came of it, and return the exit code."""
+    """Run ``rulerlib effective``, and return the exit code."""
     parser = commands.parser(
         "rulerlib.effective",
         "MODEL [options]",
-        "Ask a model until it is known how far it can be used, and say beforehand what\n"
-        "it will cost. MODEL is key=value with commas, a YAML file of parameters, or a\n"
-        "folder of runs, whose answers are then drawn in the place of new ones.",
+        "Find the effective length of a model with few questions, after an estimate of the\n"
+        "cost. MODEL is key=value with commas, a YAML file of parameters, or a folder of\n"
+        "runs, whose answers are then used instead of new ones.",
         "model=lille,language=en --lengths 512,1024,2048 --tasks vt",
     )
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("--lengths", required=True, help="in tokens, with commas")
     parser.add_argument("--threshold", type=float, default=THRESHOLD, help="in percent")
     parser.add_argument("--share", type=float, default=SHARE, help="of RULER's tokens, at most")
-    parser.add_argument("--queries", type=int, default=QUERIES, help="on one context, at most")
+    parser.add_argument("--queries", type=int, default=QUERIES, help="about one context, at most")
     parser.add_argument(
-        "--tokens-per-second", type=float, help="for the hours; else measured on the first answers"
+        "--tokens-per-second", type=float, help="to estimate hours; default: measured"
     )
     options(parser, "ruler", "runs/effective")
     given = parser.parse_args(arguments)
@@ -219,7 +519,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     print(result.sentence())
     if not result.done:
-        print("It is not known more closely: the share, or the answers of the folder, are used up.")
+        print("The search stopped early: the share, or the answers of the folder, are used up.")
     path = Path(given.output) / "effective.json"
     files.write_object(path, result.told())
     print(path)

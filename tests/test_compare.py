@@ -11,9 +11,8 @@ import pytest
 pytest.importorskip("pandas")
 
 from rulerlib import compare, explore
-from rulerlib import gate as gate_module
-from rulerlib.comparison import parted
-from rulerlib.gate import Gate
+from rulerlib.betting import Wealth
+from rulerlib.compare import Gate, parted
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.tokens import Words
@@ -29,12 +28,11 @@ def first_flag(rng, first, second, most):
     return math.inf
 
 
-def test_looks_rise_to_the_end():
+def test_checkpoints_rise_to_the_end():
     for most in range(1, 601):
-        counts = [*compare.looks(most)]
-        gaps = np.diff([0, *counts])
+        counts = [*compare.checkpoint_counts(most)]
         assert counts[-1] == most
-        assert (gaps > 0).all()
+        assert (np.diff([0, *counts]) > 0).all()
 
 
 def test_a_broken_cache_is_seen_after_a_few_questions():
@@ -45,30 +43,42 @@ def test_a_broken_cache_is_seen_after_a_few_questions():
     assert np.quantile(flags, 0.95) <= 12
 
 
-def test_winnings_are_those_of_a_fair_game():
-    """Against a hand-made sum over all stakes."""
-    gate, outcomes = Gate(["t", "u"]), [1.0, -1.0, 0.0, 1.0]
-    for number, outcome in enumerate(outcomes):
-        gate.add("tu"[number % 2], outcome)
-    money = list(zip(gate_module.STAKES, gate_module.MONEY, strict=True))
-
-    def won(values):
-        return sum(share * math.prod(1 + stake * v for v in values) for stake, share in money)
-
-    apart = (won(outcomes[::2]) + won(outcomes[1::2])) / 2
-    assert math.exp(gate.evidence) == pytest.approx(
-        gate_module.TOGETHER * won(outcomes) + (1 - gate_module.TOGETHER) * apart
-    )
-    assert sum(gate_module.MONEY) == sum(gate_module.MONEY_OF_MARGIN) == pytest.approx(1)
-
-
-def test_the_interval_holds_what_both_bets_do_not_refute():
-    rng, gate = np.random.default_rng(2), Gate(["t"])
-    for _ in range(300):
-        gate.add("t", float(rng.choice([1, 0, -1], p=[0.3, 0.6, 0.1])))
-    low, high = gate.interval
-    assert 0 < low < 0.2 < high < 0.4
+def test_false_alarms_and_missed_differences_are_rarer_than_5_percent():
+    rng = np.random.default_rng(3)
+    flags = [first_flag(rng, 0.9, 0.9, 300) for _ in range(200)]
+    assert np.isfinite(flags).mean() <= 0.05
+    kept = 0
+    for _ in range(100):
+        gate = Gate(["t"])
+        for _ in range(200):
+            gate.add("t", float(rng.choice([1, 0, -1], p=[0.3, 0.6, 0.1])))
+        low, high = gate.interval
+        kept += low <= 0.2 <= high
+    assert kept >= 95
     assert Gate(["t"]).interval == (-1, 1)
+
+
+def test_equal_answers_are_as_good_after_a_known_number_of_questions():
+    """The money grows by the same factor with each: 0.6 * (1 + 0.99 / 99) ** n reaches 20."""
+    gate, count = Gate(["t"]), 0
+    while gate.verdict != "as good":
+        gate.add("t", 0.0)
+        count += 1
+    assert 340 <= count <= 353
+
+
+def test_the_money_is_that_of_a_fair_game():
+    """Against a second calculation, stake by stake."""
+    outcomes, stakes = [1.0, -1.0, 0.0, 1.0], [0.9 / 2**power for power in range(8)]
+    shares = [0.65, *[0.05] * 7]
+    money = Wealth(share=0.65)
+    for outcome in outcomes:
+        money.bet(outcome)
+    expected = sum(
+        share * math.prod(1 + stake * outcome for outcome in outcomes)
+        for stake, share in zip(stakes, shares, strict=True)
+    )
+    assert math.exp(money.log) == pytest.approx(expected)
 
 
 ENGINE = "model=last,engine=outside.engine:Engine,tokenizer=words,language=en"
@@ -83,7 +93,7 @@ def test_a_model_that_lost_its_needles_is_worse(tmp_path, capsys):
     assert command(ENGINE, f"{ENGINE},digits=6", tmp_path) == 1
     printed = capsys.readouterr().out
     assert printed.startswith("B is worse than A in niah_single_1. ")
-    assert "A's mean less B's is 100.0 points" in printed
+    assert "A's mean minus B's is 100.0 points" in printed
     told = json.loads((tmp_path / "compare.json").read_text("utf-8"))
     assert (told["verdict"], told["worse_tasks"]) == ("worse", ["niah_single_1"])
     assert told["questions"] == told["pairs"] == len(told["turned"]) <= 12
@@ -91,14 +101,14 @@ def test_a_model_that_lost_its_needles_is_worse(tmp_path, capsys):
     assert sum(row["questions"] for row in told["mistakes"]) == told["questions"]
     page = (tmp_path / "compare.html").read_text("utf-8")
     assert "niah_single_1, 400 tokens, 0" in page
-    # Every answer parts at its first word, and both stand with their prompts in the explorer.
+    # Every answer diverges at its first word, and the explorer shows both with their prompts.
     questions = told["questions"]
-    alike = f"0 of {questions} greedy answers are the same; the others part at token 1 to 1"
-    assert alike in page
+    identical = f"0 of {questions} greedy answers are identical; the others diverge at token 1 to 1"
+    assert identical in page
     assert told["first token that differs"] == [{"token": 1, "questions": questions}]
     assert f"rulerlib explore {tmp_path / 'turned'} FOLDER" in page
     assert explore.write([tmp_path / "turned"], tmp_path / "site") == (4, 2 * questions)
-    # Nothing is asked again, and the folders hold the evidence.
+    # No model is queried again, and the folders can be compared as they are.
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("[ab]/**/*.jsonl")}
     assert command(ENGINE, f"{ENGINE},digits=6", tmp_path) == 1
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("[ab]/**/*.jsonl")} == before
@@ -109,12 +119,12 @@ def test_a_model_that_lost_its_needles_is_worse(tmp_path, capsys):
 
 def test_the_same_model_is_as_good_or_undecided(tmp_path, capsys):
     assert command(ENGINE, ENGINE, tmp_path, "--max-samples", "6") == 2
-    assert capsys.readouterr()[0].startswith("It is not decided")
+    assert capsys.readouterr()[0].startswith("It is undecided")
     assert command(ENGINE, ENGINE, tmp_path, "--margin", "9") == 0
     assert "not worse by more than 9 points" in capsys.readouterr().out
 
 
-def test_answers_part_at_the_first_token_that_differs():
+def test_answers_diverge_at_the_first_token_that_differs():
     def answer(text, **others):
         return Prediction(0, "", [], text, {"decoding": "greedy", **others})
 
@@ -154,17 +164,15 @@ def test_questions_on_one_context_count_once(tmp_path, capsys):
     assert " 3 questions;" in capsys.readouterr().out
 
 
-def test_a_server_that_dies_leaves_the_verdict_so_far_and_goes_on_from_there(
-    tmp_path, monkeypatch, capsys
-):
+def test_a_server_that_dies_leaves_the_verdict_so_far_and_resumes(tmp_path, monkeypatch, capsys):
     (tmp_path / "server_of_test.py").write_text(SERVER, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     both = [f"model={name},engine=server_of_test:Engine,tokenizer=words,dies=9" for name in "st"]
     assert [command(*both, tmp_path, "--margin", "15") for _ in range(3)] == [3, 3, 0]
-    assert "It does not answer. The same command goes on from here." in capsys.readouterr().out
+    assert "It does not answer. The same command resumes from here." in capsys.readouterr().out
 
 
-def test_folders_with_few_tasks_or_other_questions_are_told(tmp_path, capsys, monkeypatch):
+def test_folders_with_few_tasks_or_other_questions(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, tasks, tokenizer, code, told in (
         ("a", "niah_single_1,niah_single_2", "words", 2, "10 questions"),
@@ -196,7 +204,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_cannot_be_compared_is_one_sentence(case, tmp_path, capsys):
+def test_mistakes_are_one_line(case, tmp_path, capsys):
     words, sentence = WRONG[case]
     words = [word.format(here=tmp_path) for word in words]
     assert compare.main([*words, "--output", str(tmp_path / "out")]) == 3

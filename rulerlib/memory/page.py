@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pandas as pd
 
 from rulerlib import files
-from rulerlib.comparison import STYLE
+from rulerlib.compare import STYLE
 from rulerlib.memory import results, tables
 from rulerlib.memory.work import METRICS, TABLE
 

@@ -50,7 +50,7 @@ from rulerlib.tasks import names, resolve
 # Returns the mean score of one draw, by task, length and the number of earlier draws.
 Draw = Callable[[str, int, int], float]
 
-QUERIES = 4
+QUERIES = 3
 """Default number of questions about one context, for tasks that allow several."""
 
 SHARE = 0.2

@@ -1,4 +1,4 @@
-"""An engine of one method: it answers with the last numbers that it reads.
+"""An engine with one method: it answers with the last numbers in the prompt.
 
     papermill notebooks/niah.ipynb runs/last.ipynb -p model last -p engine engine:Engine \\
         -y 'engine_options: {tokenizer: words, digits: 7}'
@@ -11,7 +11,7 @@ from rulerlib.models import Request
 
 
 class Engine:
-    """Repeats numbers of a prompt; ``count`` of them, of ``digits`` digits."""
+    """Repeat the last ``count`` numbers of ``digits`` digits."""
 
     def __init__(self, digits: int = 7, count: int = 1) -> None:
         self.number, self.count = re.compile(rf"\b\d{{{digits}}}\b"), count

@@ -3,9 +3,9 @@
     rulerlib effective model=smollm2,language=en --lengths 512,1024,2048,4096
 
 RULER asks the same number of questions at every length, although most lengths are far from the
-threshold. This search asks where an answer is worth most for its tokens, and ends when at most two
-neighbouring lengths can be the effective one. A folder of runs can take the place of the model: its
-answers are then read in order, and no model is queried.
+threshold. This search asks at the length that is most informative for its tokens, and ends when at
+most two neighbouring lengths can be the effective one. A folder of runs can take the place of the
+model: its answers are then read in order, and no model is queried.
 
 Each outcome ("8K is the longest length whose average exceeds the threshold") is a hypothesis about
 all lengths: those up to 8K are above the threshold and longer ones are below it. `rulerlib.betting`
@@ -121,7 +121,7 @@ class Search:
         # Bets that the average at a length lies above, or below, the threshold.
         self._above = [Wealth() for _ in self.lengths]
         self._below = [Wealth() for _ in self.lengths]
-        # Of each round at a length: what was expected of each task before, and its scores.
+        # For each round at a length: the expected scores of the tasks, and their scores.
         self._rounds: list[list[tuple[Any, Any]]] = [[] for _ in self.lengths]
         self._rejected = np.zeros(len(self.lengths) + 1, dtype=bool)
 
@@ -147,7 +147,7 @@ class Search:
 
     @property
     def candidates(self) -> list[int | None]:
-        """The lengths that can be the effective one; None: not even the shortest is."""
+        """The lengths that can be the effective one; None means shorter than all of them."""
         outcomes = [None, *self.lengths]
         return [outcomes[at] for at in np.flatnonzero(~self._rejected)]
 

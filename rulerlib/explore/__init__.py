@@ -10,9 +10,8 @@
 ``site``
     the folder: `write` makes all of its files.
 
-The page itself stands in ``static/``. It asks no other host, holds no data of its own, and takes
-every text of a model as text. All of its addresses are relative, so that the folder may stand
-anywhere on any web server.
+The page itself is in ``static/``. It loads nothing from other hosts and shows all text from models
+as plain text. All addresses are relative, so any web server can serve the folder from any place.
 """
 
 from rulerlib.explore.site import write

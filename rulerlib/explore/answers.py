@@ -37,7 +37,7 @@ MOST_PARTS = 60
 SHOWN = ("needle", "distractor", "hop", "document", "value", "operand", "question")
 """The roles of the parts that are marked."""
 
-# What of a prediction's `others` the page shows.
+# The keys of a prediction's `others` that the page shows.
 _KNOWN = ("depths", "prompt_tokens", "tokens_generated", "finished", "cut_off", "facts")
 
 _USUAL_FORMAT = PromptFormat().settings()
@@ -109,11 +109,10 @@ def _value(value: Any) -> Any:
 
 
 def command(about: Mapping[str, Any], index: int) -> str:
-    """Return the command that prints the prompt of a sample again; ``""`` where there is none.
+    """Return the command that prints the prompt of a sample again, or ``""``.
 
-    There is none for the user's own texts, of which only the hash is known, and for tasks of
-    others. The budget is counted with the model's own tokenizer. Whatever the settings hold, it
-    is one command for a shell, whose code calls `Dataset` with plain values.
+    There is no command for the user's own texts, because only their hash is known, nor for tasks
+    from plug-ins. The model's own tokenizer counts the budget.
     """
     name = labels.base(about["task"])
     if name not in tasks.TASKS or about.get("texts") or "+" in about["task"]:
@@ -145,7 +144,7 @@ def _words(values: Mapping[str, Any]) -> list[str]:
     return [f"{key}={value!r}" for key, value in values.items() if value is not None]
 
 
-# --- A long prompt without what nobody asks for ----------------------------------------------
+# --- Excerpts of long prompts ----------------------------------------------------------------
 
 
 def shown_parts(parts: Sequence[Part]) -> list[Part]:
@@ -168,7 +167,7 @@ def fold(text: str, parts: Sequence[Part]) -> list[tuple[int, str]]:
     text
         The prompt.
     parts
-        What has to be seen of it, with some text around.
+        The parts to show, with some text around them.
     """
     wanted = [(0, END), (len(text) - END, len(text))]
     for part in parts:

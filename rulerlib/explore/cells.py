@@ -1,4 +1,4 @@
-"""What the tables of the explorer show: every cell as columns, comparisons, and the leaderboard.
+"""The tables of the explorer: all cells as columns, comparisons, and the leaderboard.
 
 A file of columns is a third of the size of one of rows, and the page must be there in a second.
 
@@ -76,9 +76,9 @@ def columns(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def complete(rows: pd.DataFrame) -> list[list[str]]:
-    """Return the models, each with a language, that were asked all that any model was asked.
+    """Return the models, each with a language, that answered every cell that any model answered.
 
-    What a study asked does not count.
+    Cells of studies do not count.
     """
     of_language: dict[str, set[Any]] = defaultdict(set)
     of_model: dict[tuple[str, str], set[Any]] = defaultdict(set)
@@ -105,8 +105,8 @@ def _rounded(rows: pd.DataFrame) -> dict[str, list[float]]:
 def pairs(models: Sequence[str]) -> list[tuple[str, str]]:
     """Return the models that are compared, two by two.
 
-    Of ten thousand comparisons nobody reads one: of more models than `MOST_MODELS` the first are
-    compared two by two, and the further ones with the first.
+    The first `MOST_MODELS` models are compared two by two; all others are compared with the first
+    alone, so that the number of comparisons stays readable.
 
     >>> pairs("abc")
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
@@ -118,9 +118,8 @@ def pairs(models: Sequence[str]) -> list[tuple[str, str]]:
 def comparisons(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield every comparison of two models, and of two languages of one model.
 
-    Models are compared on the samples that both were asked, see `rulerlib.analysis.paired`. The
-    samples of two languages are not the same, even where they are drawn alike, so theirs is the
-    difference of two independent means; its interval follows from both of theirs.
+    Models are compared on their shared samples, see `rulerlib.analysis.paired`. Two languages have
+    different samples, so they are compared as independent means.
 
     Yields
     ------
@@ -169,7 +168,7 @@ def _rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a number without the digits that arithmetic adds; None where there is none."""
+    """Return a number without rounding errors, or None for NaN."""
     if hasattr(value, "item"):
         value = value.item()
     if not isinstance(value, float):
@@ -206,13 +205,13 @@ def board_row(
         In percent, by length in tokens.
     values
         Further columns: ``claimed`` in tokens, ``tasks``, ``avg``, ``inc``, ``dec``, ...;
-        ``table``, where it is another one than RULER's.
+        ``table``, if it is not RULER's.
 
     Returns
     -------
     dict
         All of these, and ``reach``: the effective length in tokens, 0 below the shortest, None
-        where it is not known.
+        if unknown.
     """
     reach = 0 if effective.startswith("<") else tokens(effective.lstrip("≥"))
     plain = {name: _plain(value) for name, value in values.items()}

@@ -5,10 +5,10 @@ shows; ``leaderboard.json``, the rows of the leaderboard;
 ``measures/<number>.json``, the means of a further measure; ``pairs/<number>.json``, a comparison;
 ``answers/<cell>/cell.json``, what the samples of a cell have in common, and
 ``answers/<cell>/<number>.json``, as many at a time as ``CHUNK`` says;
-``prompts/<cell>/<index>.txt``, the whole prompt of a sample, where it was asked for.
+``prompts/<cell>/<index>.txt``, the whole prompt of a sample, if requested.
 
-All of it is written beside the folder and is moved there at the end, so that a command that is
-killed while it writes leaves what was there.
+All files are written to a temporary folder and moved at the end, so a killed command leaves the old
+folder intact.
 """
 
 from __future__ import annotations
@@ -51,17 +51,16 @@ def write(
 ) -> tuple[int, int]:
     """Write the explorer of some runs into a folder.
 
-    Answers are read twice, a file at a time, and kept without what is not shown of their prompts.
+    Answers are read twice, one file at a time.
 
     Parameters
     ----------
     folders
         A folder of runs, or several.
     out
-        A new folder, or one that this wrote before, which is replaced; files that people put into
-        it stay.
+        A new folder, or one written by an earlier call, which is replaced; other files in it stay.
     prompts
-        Whether every prompt is written in full, too, as a file of its own.
+        Whether to write every full prompt as a separate file.
     home
         The address of the page that leads here, from ``out``. Default: none.
     stored
@@ -76,7 +75,7 @@ def write(
     Raises
     ------
     ParameterError
-        If there are no answers, or the folder cannot be written or holds something else.
+        If no answers were found, or the folder cannot be written or holds something else.
     BusyError
         If another process is writing the folder.
     DataError
@@ -123,7 +122,7 @@ def _predictions(
     before: dict[str, Any] = {}
     about: dict[str, Any] = {}
     for settings, prediction in analysis.read_predictions(folders, studies=True):
-        # What tells files apart is whether their settings are the same object.
+        # All predictions of one file share the same settings object.
         if settings is not before:
             before, about = settings, settings
             if study := settings.get("study"):
@@ -178,7 +177,7 @@ def _judged(
     place: tuple[Any, ...] = ()
     judgement: dict[str, Any] = {"measures": {}}
     for *now, measure, value, primary, error in zip(*(table[name] for name in names), strict=True):
-        # Of one answer each measure stands once, so that a second one belongs to the next answer.
+        # Each answer has each measure once, so a repeated measure belongs to the next answer.
         if (*now,) != place or measure in judgement["measures"]:
             if place:
                 yield place[:4], place[4:], judgement

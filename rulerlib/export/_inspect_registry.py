@@ -1,10 +1,10 @@
-"""What inspect_ai finds by the entry point of this package: tasks, and how they are asked.
+"""Tasks, solver and scorer that inspect_ai finds by the entry point of this package.
 
 Each family is a task, ``rulerlib/niah``, and ``rulerlib/ruler`` is the thirteen. From Python::
 
     inspect_ai.eval("rulerlib/niah", task_args={"length": 8192}, model="hf/Qwen/Qwen3-0.6B")
 
-What is asked and judged is `rulerlib.export.inspect_ai`'s.
+Questions and scores come from `rulerlib.export.inspect_ai`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _asked_model() -> tuple[str, str | None]:
     try:
         evaluated = model.get_model()
     except ValueError:
-        # A task that is made in Python, before anybody says which model it is for.
+        # A task made in Python, before a model is chosen.
         return "", None
     provider, _, _ = str(evaluated).partition("/")
     return provider, evaluated.api.tokenizer.name_or_path if provider == ours.LOCAL else None
@@ -77,7 +77,7 @@ def _task(name: str, family: str | None) -> Callable[..., Any]:
         kind(parameter, kind.KEYWORD_ONLY, default=default)
         for parameter, default in ours.parameters(family).items()
     ]
-    # Unknown names reach us too, who refuse them; inspect_ai would warn and go on.
+    # Unknown names are passed on, so that we reject them; inspect_ai would only warn.
     make.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [*named, kind("parameters", kind.VAR_KEYWORD)]
     )
@@ -85,20 +85,20 @@ def _task(name: str, family: str | None) -> Callable[..., Any]:
     return task
 
 
-# How DROP itself is asked.
+# The parameters of the released DROP.
 _RELEASED: dict[str, Any] = {
     # The revision that inspect_evals reads.
     "source": "EleutherAI/drop@619386fc7ffe6dace3cc6d3483c69b164ebf6bf3",
     "language": "en", "task": "drop_1", "fewshot": 3, "fewshot_seed": 42,
-    # As much as others give for steps and an answer; our own questions need less.
+    # Room for reasoning steps and an answer, as in other harnesses.
     "tokens_to_generate": 2048,
 }  # fmt: skip
 
 
 def released(**parameters: Any) -> dict[str, Any]:
-    """Return parameters of the family ``drop`` that ask all of DROP itself, but where some differ.
+    """Return the parameters of the family ``drop`` that ask all of the released DROP.
 
-    With ``data`` they are those that are given, because the questions are those of the files.
+    Given parameters take precedence; with ``data`` they are returned unchanged.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def released_drop(**parameters: Any) -> Any:
 
 
 def _ask(template: str | None) -> Any:
-    """Return a solver that lets each answer be as long as its task has room for."""
+    """Return a solver with the answer length of each task."""
 
     async def solve(state: Any, generate: Any) -> Any:
         about = state.metadata
@@ -135,11 +135,11 @@ def _ask(template: str | None) -> Any:
 
 
 def _fit(loaded: Any, template: str, chat: bool) -> None:
-    """Let a model in this process read what was counted, and be greedy.
+    """Make a local model decode greedily and read exactly the counted prompt.
 
-    No request can say so: inspect_ai draws tokens at temperature 0, too, which transformers
-    refuses; adds special tokens that a chat template has written already; and begins another turn
-    of the assistant's after an answer prefix.
+    No request can set this: inspect_ai samples even at temperature 0, which transformers rejects;
+    it adds special tokens that the chat template already wrote; and it starts a new assistant turn
+    after an answer prefix.
     """
     loaded.api.do_sample = bool(loaded.config.temperature)
     loaded.api.chat_template, loaded.api.use_chat_template = template, True

@@ -1,10 +1,10 @@
-"""Our tasks inside inspect_ai: what is asked there, and how an answer is judged.
+"""Our tasks in inspect_ai: questions and scores.
 
 With the extra ``inspect`` every family is a task there, and ``rulerlib/ruler`` is all thirteen::
 
     inspect eval rulerlib/niah -T length=32768 -T language=da --model hf/Qwen/Qwen3-0.6B
 
-``rulerlib.export._inspect_registry`` hands all of this over to inspect_ai; nothing here imports it:
+``rulerlib.export._inspect_registry`` registers them; this module does not import inspect_ai:
 
 >>> posed = pose("niah", "openai", task="niah_multivalue", length=600, tokenizer="words")
 >>> question = posed.records[0]
@@ -50,33 +50,33 @@ UNLIMITED = 1_000_000
 
 @dataclass(frozen=True)
 class AskedParameters:
-    """What is asked of a model: the parameters that every task has besides its family's knobs.
+    """The parameters that every task has in addition to its family's knobs.
 
     Parameters
     ----------
     task
-        Names, see `rulerlib.tasks.names`. ``"all"``: those of the family whose rows allow for the
-        knobs that are set.
+        Names, see `rulerlib.tasks.names`. ``"all"`` means all tasks of the family
+        that support the given knobs.
     length, language, num_samples, seed, queries_per_context
-        See `rulerlib.dataset.Dataset`; ``num_samples`` are asked for each task. Where one passage
-        stands alone in every prompt (``drop_1``), a length is a limit, and there is none unless it
-        is set.
+        See `rulerlib.dataset.Dataset`; ``num_samples`` counts for each task. For tasks
+        with a single passage in every prompt (``drop_1``), a length is an upper limit, by default
+        none.
     tokenizer
-        By which the length is counted, see `rulerlib.tokens.load`. None: that of the model, where
-        it runs on this machine (``hf/...``), or none where there is no length.
+        Counts the length, see `rulerlib.tokens.load`. Default: the model's own, if it runs on this
+        machine (``hf/...``).
     tokens_to_generate
-        Room for an answer; None: as the task has it.
+        Maximum length of an answer. Default: the task's.
     chat, thinking, thinking_tokens
         See `rulerlib.prompts.PromptFormat`. ``chat`` False feeds a local model plain text.
     answer_prefix
-        Where the answer prefix stands, one of `rulerlib.prompts.PLACES`. None: ``"assistant"``
-        where the provider continues such a message, see `CONTINUES`, and the model has no room to
-        think first; else ``"user"``.
+        The place of the answer prefix, one of `rulerlib.prompts.PLACES`. Default: ``"assistant"``
+        if the provider continues such a message (see `CONTINUES`) and the model does not think
+        first; otherwise ``"user"``.
     texts
         The user's own text, a file or a folder, for the tasks that read texts.
     data
-        Questions that exist, see `rulerlib.store.questions.find`, in the place of new ones; their
-        language, lengths and knobs are those of the files.
+        Existing questions instead of new ones, see `rulerlib.store.questions.find`; language,
+        lengths and knobs come from the files.
     """
 
     task: str | Sequence[str] = "all"
@@ -270,9 +270,9 @@ class _Feed:
     Attributes
     ----------
     format, counted
-        What is counted around a question, and by which tokenizer; None where nothing is counted.
+        The prompt format, and the tokenizer that counts; None if nothing is counted.
     chat
-        Whether a chat template is applied; a server always does, as far as we know.
+        Whether a chat template is applied; servers are assumed to apply one.
     split
         Whether the system's part is a message of its own.
     thinks
@@ -280,7 +280,7 @@ class _Feed:
     template
         See `Posed`.
     turns
-        See `rulerlib.prompts.Frame`; where the template is ours, a dialogue is one message.
+        See `rulerlib.prompts.Frame`; None if the template is ours.
     """
 
     format: PromptFormat
@@ -350,7 +350,7 @@ def judge(text: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[st
     -------
     dict
         ``values``, each measure by its name, the primary one first; ``answer``; and ``facts``,
-        see `rulerlib.scoring.Scoring.diagnose`, where the question is one of reading.
+        see `rulerlib.scoring.Scoring.diagnose`, for questions of reading.
     """
     scoring, language, golds = tasks.TASKS[about["task"]].scoring, about["language"], about["golds"]
     pred = split_thinking(text, begun=about["thinks"])[1] if about["chat"] else text
@@ -367,9 +367,9 @@ def judge(text: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[st
 def spread(values: Mapping[str, float], task: str, names: Sequence[str]) -> dict[str, float]:
     """Return the values of `judge` for all tasks of an evaluation.
 
-    Tasks may have different measures; those that a task does not have are NaN, which inspect_ai
-    leaves out of means. ``primary`` and ``ruler``, see `rulerlib.scoring.Scoring`, every task has,
-    and they stand first where there are several ways to judge.
+    Tasks may have different measures; missing ones are NaN, which inspect_ai leaves out of means.
+    ``primary`` and ``ruler`` (see `rulerlib.scoring.Scoring`) exist for every task and come first
+    if the tasks differ.
 
     >>> values = spread({"part_match": 1.0}, "qa_1", ["vt", "qa_1"])
     >>> {name: values[name] for name in ("primary", "ruler", "all_match", "part_match")}

@@ -45,12 +45,12 @@ ALL = "rulerlib"
 MODULE = "rulerlib_task"
 """The module beside the task files, by which the harness reaches this one."""
 
-# It finds the questions beside itself, so that the folder can be moved.
+# It reads the questions from its own folder, so that the folder can be moved.
 _TEMPLATE = Path(__file__).with_name("lm_eval_task.txt")
 
 _FUNCTIONS = {"class": "Task", "custom_dataset": "documents", "process_results": "process_results"}
 
-# What the harness has of a sample, and writes beside an answer with --log_samples.
+# The fields of a sample in the harness, which --log_samples writes with each answer.
 _FIELDS = (
     "index", "id", "task", "language", "length", "input", "answer_prefix", "outputs", "golds",
     "depths", "context_id", "cluster",
@@ -73,7 +73,7 @@ def fill(folder: Path, datasets: Sequence[Dataset]) -> None:
         name, group = f"{place}_{dataset.task}", f"{place}_{dataset.row.family.name}"
         if group not in groups:
             groups[ALL]["task"].append(group)
-            # Of one family, and so judged by the same measures. Each task counts the same.
+            # Tasks of one family have the same measures; each task has the same weight.
             means = [{"metric": one, "weight_by_size": False} for one in _measures(dataset.row)]
             groups[group] = {"group": group, "task": [], "aggregate_metric_list": means}
         groups[group]["task"].append(name)
@@ -130,7 +130,7 @@ def as_yaml(values: Mapping[str, Any]) -> str:
     until: ["\n", "\U000000f8"]
     """
     lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items())
-    # YAML is no superset where JSON escapes a letter in two halves, or holds a line separator.
+    # YAML rejects surrogate pairs and line separators that JSON allows.
     return re.sub(r"[^\n -~]", lambda letter: f"\\U{ord(letter[0]):08x}", "".join(lines))
 
 
@@ -152,7 +152,7 @@ def _frame(written: str) -> Frame:
     return Frame(**{**values, "format": PromptFormat.from_settings(values["format"])})
 
 
-# --- What the harness asks, through the module beside the task files -----------------------------
+# --- Functions that the harness calls through its module ------------------------------------------
 
 
 def documents(path: Path, frame: str) -> list[dict[str, Any]]:
@@ -163,7 +163,7 @@ def documents(path: Path, frame: str) -> list[dict[str, Any]]:
     path
         The file of questions.
     frame
-        What stands around each, as the task file has it; it is part of each document.
+        The text around each question, from the task file; it is part of each document.
 
     Raises
     ------

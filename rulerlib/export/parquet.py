@@ -19,8 +19,8 @@ from rulerlib import files, packages
 from rulerlib.samples import Sample, read
 from rulerlib.store.questions import METADATA
 
-# Samples are handed over in groups of about this many characters, so that a dataset of long
-# contexts needs no more memory than one of short ones.
+# Samples are written in groups of about this many characters, to bound the memory for long
+# contexts.
 GROUP = 2**26
 
 # The type of each column.
@@ -42,9 +42,9 @@ def write(dataset: str | Path, output: str | Path) -> Path:
     dataset
         A ``validation.jsonl``, ours or one made by NVIDIA's RULER.
     output
-        The file to be written. Its columns are the fields of `rulerlib.samples.Sample`, of which
-        the parts and the facts are JSON; the dataset's metadata stand in the schema under the key
-        ``rulerlib``, as JSON.
+        The file to be written. Its columns are the fields of `rulerlib.samples.Sample`, with
+        parts and facts as JSON; the schema has the dataset's metadata as JSON under the key
+        ``rulerlib``.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """A run's scores as one small table: a row for each task and length.
 
-It holds all that somebody needs who wants to make the same run again: parameters, versions, and
-hashes of the data, texts and weights.
+It has everything needed to repeat the run: parameters, versions, and hashes of the data, texts and
+weights.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rulerlib.runs import Run
 from rulerlib.store import answers
 from rulerlib.store.questions import UNSAID
 
-# The settings beside the predictions that stand in the table as they are, and those of the dataset.
+# The columns from the settings of the predictions, and from those of the dataset.
 SETTINGS = (
     "engine", "weights", "dtype", "decoding", "defaults", "batch_size", "chat", "system_prompt",
     "answer_prefix", "thinking", "thinking_tokens", "stop", "tokens_to_generate",
@@ -96,7 +96,7 @@ def write(run: Run, output: str | Path) -> Path:
     DataError
         If a file of the run is missing or damaged.
     """
-    # As objects: a whole number stays one beside a missing value.
+    # The dtype object keeps integers if a column has missing values.
     table = pd.DataFrame(rows(run), dtype=object)
     with files.replacing(output) as file:
         table.to_csv(file, index=False, lineterminator="\n")
@@ -111,7 +111,7 @@ def _plain(value: Any) -> Any:
 
 
 def _sha256(path: Path, lines: int) -> str:
-    """Return a hash of the first ``lines`` lines: further samples do not change it."""
+    """Return a hash of the first ``lines`` lines, which stays the same if samples are added."""
     whole = hashlib.sha256()
     with path.open("rb") as file:
         for line in islice(file, lines):

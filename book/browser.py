@@ -187,8 +187,8 @@ def about(play: Playground) -> dict[str, Any]:
             for name, offer in TASKS.items()
         },
         "seams": {
-            "prose": samples.maker.haystack.seam,
-            "lines": chains_of(play, play.setting.language).maker.haystack.seam,
+            "prose": samples.maker.filler.seam,
+            "lines": chains_of(play, play.setting.language).maker.filler.seam,
         },
         "anchor": tokens.ANCHOR,
         "texts": text_rules(),

@@ -195,15 +195,15 @@ class Tasks(Generated):
         yield "| task | notebook | settings | room | needed |"
         yield "|---|---|---|---:|---|"
         rules = {"all_match": "all", "part_match": "any"}
-        for task in tasks.TASKS.values():
-            plain_knobs = type(task.knobs)()
+        for name, task in tasks.all_tasks().items():
+            plain = type(task)()
             knobs = [
-                f"`{name}={value}`"
-                for name, value in task.settings().items()
-                if value != getattr(plain_knobs, name) or name == "haystack"
+                f"`{knob}={value}`"
+                for knob, value in task.settings().items()
+                if value != getattr(plain, knob) or knob == "haystack"
             ]
             yield (
-                f"| `{task.name}` | {{doc}}`{task.family.name} </notebooks/{task.family.name}>` "
+                f"| `{name}` | {{doc}}`{task.family} </notebooks/{task.family}>` "
                 f"| {', '.join(knobs) or 'the defaults'} | {task.tokens_to_generate} "
                 f"| {rules.get(task.scoring.primary, f'`{task.scoring.primary}`')} |"
             )

@@ -103,8 +103,8 @@ def pack(play: Playground, code: str) -> dict[str, Any]:
         If the tokenizer merges text across sentences, so that their costs do not add up.
     """
     language, chains = languages.load(code), chains_of(play, code)
-    essays = samples_of(play, Setting(language=code)).maker.haystack
-    for haystack in (essays, chains.maker.haystack):
+    essays = samples_of(play, Setting(language=code)).maker.filler
+    for haystack in (essays, chains.maker.filler):
         if not haystack.additive:
             raise DataError(
                 f"The tokenizer of '{play.name}' merges text across sentences of '{code}', and the"
@@ -112,7 +112,7 @@ def pack(play: Playground, code: str) -> dict[str, Any]:
             )
     return {
         "units": list(zip(essays.units, essays.costs, strict=True)),
-        "noise": [chains.maker.haystack.units[0], chains.maker.haystack.costs[0]],
+        "noise": [chains.maker.filler.units[0], chains.maker.filler.costs[0]],
         "pools": {kind: _pool(play, kind, code) for kind in KINDS},
         "labels": {
             kind: {form: language.label(value, count) for form, count in (("one", 1), ("many", 2))}
@@ -143,9 +143,9 @@ def _task(generate: int, draws: Iterable[dict[str, Any]]) -> dict[str, Any]:
 def _pool(play: Playground, kind: str, code: str) -> list[tuple[str, str, int]]:
     """Return the distractors of a haystack of needles: key, value and token cost."""
     maker = samples_of(play, hidden(kind, language=code, **NEEDLES.setting)).maker
-    units = maker.haystack.units
+    units = maker.filler.units
     rows = []
-    for unit, cost in zip(units, maker.haystack.costs, strict=True):
+    for unit, cost in zip(units, maker.filler.costs, strict=True):
         needle, value = maker.mark([(unit, 0)])
         rows.append((needle.key, unit[value.start : value.end], cost))
     return rows
@@ -183,7 +183,7 @@ def _draw(samples: Samples, index: int, offer: Offer) -> dict[str, Any]:
         "asked": first.asked,
         "moved": moved,
     }
-    haystack = samples.maker.haystack
+    haystack = samples.maker.filler
     if offer.setting == NEEDLES.setting:
         places = {unit: number for number, unit in enumerate(haystack.units)}
         return made | {"pool": [places[unit] for unit in take(samples.length).units]}

@@ -33,7 +33,7 @@ from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.store import answers
 from rulerlib.store.cell import Cell
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -101,7 +101,7 @@ def pack(run: Path, folder: Path) -> None:
         If a file is damaged, or two files have answers to the same task, language and length.
     """
     cells, lines, names = [], [], set[str]()
-    order = [*TASKS]
+    order = [*all_tasks()]
 
     def place(path: Path) -> tuple[str, int, int]:
         cell = answers.read_settings(path)["cell"]

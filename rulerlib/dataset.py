@@ -27,7 +27,7 @@ from rulerlib.filling import Budget, Filled, TooLongError, fill
 from rulerlib.haystack import CHECKED_TOKENS, Draft, Haystack
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
-from rulerlib.tasks.family import Maker
+from rulerlib.tasks import Task
 from rulerlib.texts import digest, read_texts
 
 # The number of contexts that are planned to check a length when a dataset is made.
@@ -113,14 +113,16 @@ class Dataset:
                 allowed = f"less than {self.length}, the length of prompt and answer together"
                 raise ParameterError("tokens_to_generate", self.room, allowed)
         fields.check(knobs=self.knobs, format=self.format)
-        self.row.check_queries(self.queries_per_context)
+        self.row.check_queries(self.task, self.queries_per_context)
         self._wording = self._language = _language(self.language, "language")
         if self.question_language is not None:
             self._wording = _language(self.question_language, "question_language")
         if self._wording.code == self._language.code:
             self._wording, self.question_language = self._language, None
         else:
-            self.row.check_question_language(self._wording.code)
+            if self.row.one_language:
+                allowed = f"None for {self.task}: {self.row.one_language}"
+                raise ParameterError("question_language", self._wording.code, allowed)
             self.question_language = self._wording
         self.language = self._language
         self.texts = self._texts = self._read_texts()
@@ -130,7 +132,7 @@ class Dataset:
             self.tokenizer = self._tokenizer = tokens.load(self.tokenizer)
         texts = self._texts or self._language.essays
         tokens.warn_unknown(" ".join(texts)[: tokens.SAMPLE], self._tokenizer)
-        self._last: tuple[Maker, int, Filled] | None = None
+        self._last: tuple[Task, int, Filled] | None = None
         self._check_drafts()
         self._warn_of_repeats()
 
@@ -165,7 +167,7 @@ class Dataset:
             raise IndexError(f"sample {index} of {self.num_samples}")
         return self.sample(index, self.maker)
 
-    def sample(self, index: int, maker: Maker) -> Sample:
+    def sample(self, index: int, maker: Task) -> Sample:
         """Return a sample by its index, made by a given maker.
 
         Raises
@@ -181,7 +183,7 @@ class Dataset:
         sample.index, sample.task, sample.language = index, self.task, self._language.code
         return sample
 
-    def _context(self, maker: Maker, context: int) -> Filled:
+    def _context(self, maker: Task, context: int) -> Filled:
         """Return a filled context. The last one is kept, because its questions come in a row."""
         if self._last is None or self._last[0] is not maker or self._last[1] != context:
             rng = self._rng(context)
@@ -213,17 +215,15 @@ class Dataset:
         return self.row.tokens_to_generate if self.room is None else self.room
 
     @cached_property
-    def maker(self) -> Maker:
+    def maker(self) -> Task:
         """The maker of the samples."""
         return self._maker(self.length)
 
-    def _maker(self, length: int) -> Maker:
+    def _maker(self, length: int) -> Task:
         frame = self.frame.marked or self.frame
         budget = Budget(self._tokenizer, frame, length, self.tokens_to_generate)
         texts = self._texts if self._texts is not None else self._language.essays
-        return self.row.family.maker(
-            self.row.knobs, self._language, budget, texts, self._stream, self._wording
-        )
+        return self.row.ready(self._language, budget, texts, self._stream, self._wording)
 
     @property
     def _stream(self) -> str:
@@ -260,23 +260,23 @@ class Dataset:
         )
         raise ParameterError("length", self.length, allowed)
 
-    def _planned(self, maker: Maker) -> Iterator[list[Draft]]:
+    def _planned(self, maker: Task) -> Iterator[list[Draft]]:
         """Yield the drafts of the first contexts."""
         for context in range(PLANNED):
             yield maker.plan(context, self._rng(context), self.queries_per_context)[0]
 
-    def _least(self, maker: Maker) -> int:
+    def _least(self, maker: Task) -> int:
         """Return the smallest length that holds any of the first drafts and a unit."""
-        least, seam = 0, maker.haystack.seam
+        least, seam = 0, maker.filler.seam
         for drafts in self._planned(maker):
             least = max(least, *(maker.budget.least(draft, seam) for draft in drafts))
-        return least + maker.haystack.longest
+        return least + maker.filler.longest
 
     def _check_answers(self, drafts: Iterable[Draft]) -> None:
         """Check that the right answers fit into the tokens to generate."""
         answers = [draft.answer or " ".join(draft.outputs) for draft in drafts]
         answer = max(self._tokenizer.counts(answers))
-        least = answer + self.row.reasoning
+        least = answer + self.row.reasoning_tokens
         if least > self.tokens_to_generate:
             allowed = (
                 f"at least {least} for {self.task}, because a right answer has {answer} tokens with"
@@ -287,7 +287,7 @@ class Dataset:
     @cached_property
     def whole(self) -> bool:
         """Whether the tokenizer merges text across units, so that whole prompts are tokenized."""
-        if self.maker.haystack.additive and self._sums_are_exact():
+        if self.maker.filler.additive and self._sums_are_exact():
             return False
         warnings.warn(
             f"The tokenizer '{self._tokenizer.name}' merges text across the units of the haystack:"
@@ -301,7 +301,7 @@ class Dataset:
         maker, queries = self.maker, self.queries_per_context
         for context in range(min(CHECKED, max(1, CHECKED_TOKENS // self.length))):
             drafts, take = maker.plan(context, self._rng(context), queries)
-            seam, budget = maker.haystack.seam, maker.budget
+            seam, budget = maker.filler.seam, maker.budget
             with contextlib.suppress(TooLongError):
                 filled = fill(drafts, take, seam, budget, most=CHECKED_TOKENS)
                 if filled.lengths(0) != filled.tokenized(0):
@@ -316,7 +316,7 @@ class Dataset:
         different ones, to one decimal. None if nothing is repeated, or if the haystack is neither
         prose nor documents.
         """
-        haystack = self.maker.haystack
+        haystack = self.maker.filler
         prose = self.row.reads_texts and isinstance(haystack, Haystack)
         if not (prose or self.maker.repeats) or self.length <= haystack.total:
             return None
@@ -369,9 +369,9 @@ class Dataset:
         if self.question_language is not None:
             metadata["question_language"] = self._wording.code
             metadata["question_pack"] = self._wording.fingerprint
-        if self.row.family.origin:
-            metadata["family"] = self.row.family.origin
-        if narrator := getattr(self.maker.haystack, "narrator", None):
+        if self.row.origin:
+            metadata["family"] = self.row.origin
+        if narrator := getattr(self.maker.filler, "narrator", None):
             metadata["prose"] = narrator.digest
         return metadata
 

@@ -450,7 +450,7 @@ def find(
 def shared_queries(task: str, most: int) -> int:
     """Return the number of questions about one context of a task, at most ``most``."""
     row = resolve(task)
-    limit, _ = row.family.most_queries(row.knobs)
+    limit, _ = row.most_queries
     return most if limit is None else max(1, min(most, limit))
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +131,8 @@ def in_words(label: str) -> str:
     """
     if label in _IN_WORDS:
         return str(_IN_WORDS[label])
-    return tasks.TASKS[label].family.in_words.get(label, label) if label in tasks.TASKS else label
+    task = tasks.find(label)
+    return task.in_words.get(label, label) if task else label
 
 
 def knobs(about: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,8 +141,8 @@ def knobs(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(name: str) -> dict[str, Any]:
-    row = tasks.TASKS.get(name)
-    return asdict(row.knobs) if row else {}
+    row = tasks.find(name)
+    return row.settings() if row else {}
 
 
 def _words(settings: Mapping[str, Any]) -> str:

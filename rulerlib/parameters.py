@@ -135,7 +135,7 @@ class Parameters:
 
     def __post_init__(self) -> None:
         if self.family is not None:
-            one_of("family", self.family, tasks.FAMILIES)
+            one_of("family", self.family, tasks.families())
         self._set("tasks", tuple(tasks.names(self.tasks, self.family)))
         models.engine_class(self.engine)
         engine_options("engine_options", self.engine_options)

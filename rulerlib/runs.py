@@ -66,7 +66,7 @@ class Run(Parameters):
         DataError, MissingExtraError
             As `Parameters` and `loaded_engine`.
         """
-        knobs = [*tasks.TASKS[tasks.names("all", family)[0]].settings()] if family else []
+        knobs = [*tasks.resolve(tasks.names("all", family)[0]).settings()] if family else []
         own = cls.notebook_names() | (_STUDY if family else set())
         values = notebook_parameters(namespace, [*sorted(own), *knobs])
         if "tasks" not in values:
@@ -215,7 +215,7 @@ class Run(Parameters):
     def cell(self, task: str, length: int, knobs: Mapping[str, Any]) -> Cell:
         """Return the cell of a task at a length; its prompts need not fit into the length."""
         row = tasks.resolve(task, **knobs)
-        usual = {**tasks.resolve(task).settings(), **row.family.defaults(knobs)}
+        usual = {**tasks.resolve(task).settings(), **row.defaults(knobs)}
         texts = self.own_texts if row.reads_texts else None
         return replace(
             self._any_cell,
@@ -228,7 +228,7 @@ class Run(Parameters):
             allow_truncation=self.allow_truncation and length > (self._limit or length),
             texts=None if texts is None else f"{Path(str(self.texts)).name}-{digest(texts)[:8]}",
             question_language=self.question_language,
-            family=row.family.origin or None,
+            family=row.origin or None,
         )
 
     def _given_cell(self, task: str, length: int) -> Cell:

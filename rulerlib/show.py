@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rulerlib import languages
+from rulerlib import languages, tasks
 from rulerlib.escaping import Html as Html
 from rulerlib.escaping import gap, markup, merged, shortened, spoken
 from rulerlib.escaping import sentence as sentence
@@ -26,7 +26,6 @@ from rulerlib.samples import Prediction, Sample
 from rulerlib.show_tables import grid as grid
 from rulerlib.show_tables import table as table
 from rulerlib.store import questions
-from rulerlib.tasks import TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -220,7 +219,8 @@ def _spans(record: Sample) -> list[tuple[int, int, str]]:
 
 def _wanted(outputs: Sequence[str], task: str) -> str:
     # A table of a reader's own may name tasks that are not known.
-    return TASKS[task].scoring.wanted(outputs) if task in TASKS else ", ".join(outputs)
+    row = tasks.find(task)
+    return row.scoring.wanted(outputs) if row else ", ".join(outputs)
 
 
 def answers(table: pd.DataFrame) -> Html:

@@ -19,9 +19,11 @@ from rulerlib.errors import DataError
 from rulerlib.metrics.matches import found_or_none, says_none
 from rulerlib.parts import parts_to_data
 from rulerlib.samples import Prediction
-from rulerlib.tasks import TASKS, absence
+from rulerlib.tasks import absence, all_tasks
 
-NIAH = [name for name, task in TASKS.items() if task.family.name == "niah"]
+TASKS = all_tasks()
+
+NIAH = [name for name, task in TASKS.items() if task.family == "niah"]
 
 # The reader knows the wording of the prompts, and nothing of how they are made.
 QUESTION = {
@@ -38,7 +40,7 @@ NONE = {"da": "findes ikke", "en": "none"}
 
 NUMBERED = [
     name for name in NIAH
-    if (TASKS[name].knobs.type_needle_v, TASKS[name].knobs.needle) == ("numbers", "magic")
+    if (TASKS[name].type_needle_v, TASKS[name].needle) == ("numbers", "magic")
 ]  # fmt: skip
 
 

@@ -22,7 +22,9 @@ from rulerlib.dataset import Dataset
 from rulerlib.models.reference import answer
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
+
+TASKS = all_tasks()
 
 pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer 'nasty'", "ignore:.*repeats its")
 
@@ -82,12 +84,12 @@ def check(data: Dataset, sample: Sample) -> None:
         ]  # fmt: skip
         persons += hidden
         if query:
-            hop = data.row.knobs.num_hops - 1
+            hop = data.row.num_hops - 1
             assert [name for name, thing in hidden if rows[thing][hop:][:1] == [query]] == (
                 sample.outputs
             )
             assert query.casefold() not in context.casefold()
-    asked_for = 1 + data.row.knobs.num_distractors
+    asked_for = 1 + data.row.num_distractors
     mentions = max(8, 4 * data.length // 1000)
     assert len(persons) == asked_for + mentions
     counts = Counter(name for name, _ in persons)
@@ -113,7 +115,7 @@ def test_the_reader_finds_every_person(task, language, kind, length):
     data = Dataset(task, length, language, make_tokenizer(kind), **asked)
     for sample in data:
         check(data, sample)
-        assert check_lengths(data, sample) > length - data.maker.haystack.longest - 8
+        assert check_lengths(data, sample) > length - data.maker.filler.longest - 8
 
 
 @settings(max_examples=10)
@@ -174,7 +176,7 @@ def test_a_mistake_has_a_kind(text, cut_off, kind, words):
     others = {"language": "en", "parts": sample.to_dict()["parts"]}
     pred = text.format(other=other)
     prediction = Prediction(0, sample.input, sample.outputs, pred, others=others)
-    assert TASKS["associations"].family.explain(prediction, cut_off) == kind
+    assert TASKS["associations"].mistake(prediction, cut_off) == kind
 
 
 def test_the_effective_length_can_be_told_by_the_score_at_the_shortest():

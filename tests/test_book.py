@@ -20,7 +20,6 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import rulerlib
-from rulerlib import languages
 from rulerlib.errors import DataError
 
 yaml = pytest.importorskip("yaml")

@@ -49,7 +49,7 @@ def test_the_reader_finds_the_answer(task, language, tokenizer):
             assert re.search(QUESTION[language].format(town) + r"\Z", sample.input)
             assert sample.answer_prefix == PREFIX[language].format(town)
             assert activity not in essays
-        assert check_lengths(data, sample) >= data.length - data.maker.haystack.longest - 1
+        assert check_lengths(data, sample) >= data.length - data.maker.filler.longest - 1
         (needle,) = sample.parts_of("needle")
         (value,) = sample.parts_of("value")
         assert sample.input[value.start : value.end] == needle.value == sample.outputs[0]
@@ -86,5 +86,5 @@ def test_a_text_that_holds_every_sentence_is_named(words):
         for place in lists["place"]
         for time in lists["time"]
     ]
-    with pytest.raises(DataError, match="No sentence was found in 1000 tries"):
+    with pytest.raises(DataError, match="Could not draw a sentence"):
         Dataset("niah_vanilla", 900, "da", words, texts=texts)

@@ -33,7 +33,7 @@ CODE = {
 @pytest.fixture(autouse=True)
 def table(monkeypatch):
     """What comes in by the door is there for one test."""
-    monkeypatch.setattr(tasks.TASKS, "outside", {})
+    monkeypatch.setattr(tasks, "OUTSIDE", {})
 
 
 @pytest.fixture
@@ -70,10 +70,10 @@ def test_the_reader_finds_the_answer(language, length):
             assert (len(codes), codes[-1:]) == (count, sample.outputs)
             values = [sample.input[part.start : part.end] for part in sample.parts_of("value")]
             assert values == codes
-            assert check_lengths(data, sample) >= length - data.maker.haystack.longest
+            assert check_lengths(data, sample) >= length - data.maker.filler.longest
             wrong = Prediction(0, sample.input, sample.outputs, codes[0], {
                 "parts": parts_to_data(sample.parts)})  # fmt: skip
-            assert tasks.TASKS[task].family.explain(wrong, False) == "distractor"
+            assert tasks.all_tasks()[task].mistake(wrong, False) == "distractor"
     assert data.row.category == "multi-hop tracing"
 
 
@@ -86,7 +86,7 @@ def test_settings_and_source_are_part_of_the_cell(module, tmp_path):
     data = Dataset("updates", 300, "en", "words")
     assert data.metadata["family"] == first.family
     other = module(wording=WORDING.read_text("utf-8").replace("is now", "now is"))
-    tasks.TASKS.outside.clear()
+    tasks.OUTSIDE.clear()
     second = run_of(tmp_path, f"{other}:FAMILY", knobs={"num_updates": 5}).cells[0]
     assert second.label != first.label
     changed = Dataset("updates", 300, "en", "words").metadata
@@ -126,12 +126,12 @@ def test_a_language_without_wording_is_one_sentence(module):
             Dataset("updates", 300, tokenizer="words", **options)
 
 
-START = "from outside.family import *\nfrom dataclasses import replace\n"
+START = SOURCE.read_text("utf-8") + "\n"
 BAD = {
     "FAMILY = 3": "not int",
     "1 / 0": "ZeroDivisionError: division by zero",
-    START + "FAMILY = replace(FAMILY, variants={'vt': Knobs()})": "names of their own, not 'vt'",
-    START + "FAMILY = replace(FAMILY, tokens_to_generate=0)": "with tokens_to_generate above 0",
+    START + "FAMILY = {'vt': Updates()}": "names of their own, not 'vt'",
+    START + "Updates.answer_tokens = 0": "with answer_tokens above 0",
 }
 
 
@@ -141,7 +141,7 @@ def test_a_family_of_the_wrong_form_is_one_sentence(module, source):
     with pytest.raises(ParameterError, match=rf"tasks is '{name}'.*{BAD[source]}") as caught:
         tasks.names(name)
     assert "\n" not in str(caught.value)
-    assert not tasks.TASKS.outside
+    assert not tasks.OUTSIDE
 
 
 def test_an_installed_family_goes_by_the_names_of_its_tasks(module, monkeypatch):
@@ -150,9 +150,9 @@ def test_an_installed_family_goes_by_the_names_of_its_tasks(module, monkeypatch)
     points = [EntryPoint("updates", f"{name}:FAMILY", "rulerlib.tasks")]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: points)
     monkeypatch.setattr(plugins, "installed", plugins.installed.__wrapped__)
-    monkeypatch.setattr(outside, "installed", functools.cache(outside.installed.__wrapped__))
-    installed = functools.cache(tasks._installed_tasks.__wrapped__)
-    monkeypatch.setattr(tasks.TASKS, "_installed", installed)
+    for place, name_of_function in ((outside, "installed"), (tasks, "_own_and_installed")):
+        function = getattr(place, name_of_function).__wrapped__
+        monkeypatch.setattr(place, name_of_function, functools.cache(function))
     assert tasks.names("updates_16,vt") == ["updates_16", "vt"]
     assert tasks.names("all")[-2:] == ["updates", "updates_16"]
     assert Dataset("updates", 300, "en", "words")[0].outputs
@@ -162,5 +162,5 @@ def test_an_installed_family_goes_by_the_names_of_its_tasks(module, monkeypatch)
 def test_the_frontier_is_loaded_only_when_it_is_named():
     code = "from rulerlib import tasks; import sys; tasks.names('vt,niah_single_1');"
     code += "print([name for name in sys.modules if 'frontier' in name]);"
-    code += "print(tasks.names('frontier') == [*tasks.FRONTIER], tasks.TASKS['mrcr'].family.name)"
+    code += "print(tasks.names('frontier') == [*tasks.FRONTIER], tasks.all_tasks()['mrcr'].family)"
     assert python(code).stdout.splitlines() == ["[]", "True mrcr"]

@@ -13,7 +13,9 @@ from rulerlib.errors import ParameterError, RulerError
 from rulerlib.models import recorded
 from rulerlib.runs import Run
 from rulerlib.store.answers import read_predictions, read_settings
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
+
+TASKS = all_tasks()
 
 OUTSIDE = ROOT / "tests" / "outside"
 ENGINE = "outside.engine:Engine"

@@ -100,7 +100,7 @@ def test_prompts_read_by_someone_else(task, language):
         told = take_apart(sample, language)
         shown.add(told.system)
         assert len(told.examples) == 3
-        source = data.maker.source
+        source = data.maker.rows
         question = next(one for one in source.questions if one.text == told.question)
         assert sample.id == question.id
         assert [*map(tuple, sample.golds)] == list(question.golds)

@@ -129,7 +129,7 @@ def test_the_harness_gives_our_answers_and_our_scores(both):
             own = [record for about, record in run.predictions() if about["task"] == cell.task]
             theirs = [json.loads(line) for line in only(out, f"samples_{name}_2*").splitlines()]
             assert len(own) == len(theirs) == 2
-            scoring, frame = tasks.TASKS[cell.task].scoring, run.dataset(cell).frame
+            scoring, frame = tasks.all_tasks()[cell.task].scoring, run.dataset(cell).frame
             for record, logged in zip(own, theirs, strict=True):
                 fed = frame.prompt(record.input, record.others["answer_prefix"])
                 assert logged["arguments"]["gen_args_0"]["arg_0"] == fed
@@ -218,7 +218,7 @@ ANSWERS = st.text("abæ 12-,.\n'", max_size=30) | st.text(max_size=30)
 
 
 @given(
-    st.sampled_from(sorted(tasks.TASKS)), st.sampled_from(["da", "en"]), ANSWERS,
+    st.sampled_from(sorted(tasks.all_tasks())), st.sampled_from(["da", "en"]), ANSWERS,
     st.lists(st.lists(ANSWERS.filter(str.strip), min_size=1, max_size=3), min_size=1, max_size=3),
     st.data(),
 )  # fmt: skip
@@ -228,13 +228,15 @@ def test_answers_are_judged_by_scoring(name, code, said, golds, data):
         said = f"{said} {data.draw(st.sampled_from(outputs))}"
     golds = golds if name.startswith("drop") else []
     document = {"task": name, "language": code, "outputs": outputs, "golds": golds}
-    wanted = tasks.TASKS[name].scoring.score(said, outputs, golds, code)
+    wanted = tasks.all_tasks()[name].scoring.score(said, outputs, golds, code)
     assert lm_eval.process_results({**document, "frame": PLAIN}, [said]) == wanted
     # Thinking is not judged: between its tags, or up to the end of what the template began.
     thought = f"<think>{outputs[0]}</think>{said}"
     chat = lm_eval.process_results({**document, "frame": CHAT}, [thought])
     begun = lm_eval.process_results({**document, "frame": THINKS}, [thought[len("<think>") :]])
-    assert chat == begun == tasks.TASKS[name].scoring.score(said.lstrip(), outputs, golds, code)
+    assert (
+        chat == begun == tasks.all_tasks()[name].scoring.score(said.lstrip(), outputs, golds, code)
+    )
 
 
 PIECES = ["<think>", "</think>", "\n", " og ", "7", "8", "9 ", "o"]
@@ -256,7 +258,7 @@ def test_stop_strings_cut_where_the_engines_cut(pieces, stop, chat, begun):
         [*map(ord, said)], request, lambda ids, tags: "".join(map(chr, ids))
     )
     record = predict.record(sample, Generation(text, count, stopped), frame)
-    scoring = tasks.TASKS["niah_multivalue"].scoring
+    scoring = tasks.all_tasks()["niah_multivalue"].scoring
     document = {
         "task": sample.task, "language": "da", "outputs": sample.outputs, "golds": [],
         "frame": lm_eval._written(frame),

@@ -49,9 +49,9 @@ def check(data: Dataset, sample: Sample) -> Counter[str]:
     assert [word for word, _ in ranked[:3]] == sample.outputs
     top = [count for _, count in [noise, *ranked[:4]]]
     assert sorted(set(top), reverse=True) == top, "two of the first five are equally frequent"
-    coded = re.compile(rf"[a-z]{{{data.row.knobs.coded_wordlen}}}")
+    coded = re.compile(rf"[a-z]{{{data.row.coded_wordlen}}}")
     assert all(coded.fullmatch(word) for word, _ in ranked)
-    assert len(counts) <= data.row.knobs.vocab_size
+    assert len(counts) <= data.row.vocab_size
     return counts
 
 

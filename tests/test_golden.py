@@ -32,7 +32,9 @@ from rulerlib.explore import site
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.store.cell import Cell
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
+
+TASKS = all_tasks()
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("tokenizers")

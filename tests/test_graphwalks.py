@@ -17,7 +17,9 @@ from conftest import make_tokenizer
 from rulerlib.dataset import Dataset
 from rulerlib.models.reference import answer
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
+
+TASKS = all_tasks()
 
 LANGUAGES, VARIANTS = ("da", "en"), ("graphwalks", "graphwalks_parents")
 SCORING = TASKS["graphwalks"].scoring
@@ -59,7 +61,7 @@ def solve(sample: Sample, operation: str) -> tuple[set[str], list[tuple[str, str
 
 def check(data: Dataset, sample: Sample) -> None:
     """All that the text alone tells about a sample."""
-    knobs = data.row.knobs
+    knobs = data.row
     right, edges = solve(sample, knobs.operation)
     assert (right or {"[]"}) == {*sample.outputs}
     assert len(sample.outputs) == len({*sample.outputs}) <= 16
@@ -78,7 +80,7 @@ def check(data: Dataset, sample: Sample) -> None:
         end = int(knobs.operation == "parents")
         assert len(hops) == sum(edge[end] in needed for edge in edges), "all edges on the way"
     longest = check_lengths(data, sample)
-    assert data.length - longest <= data.maker.haystack.longest + 8 or data.whole
+    assert data.length - longest <= data.maker.filler.longest + 8 or data.whole
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_an_empty_list_must_be_said():
 def mistake(sample: Sample, pred: str, cut_off: bool = False) -> dict:
     others = {"language": sample.language}
     prediction = Prediction(0, sample.input, sample.outputs, pred, others)
-    return TASKS["graphwalks"].family.explain(prediction, cut_off)
+    return TASKS["graphwalks"].mistake(prediction, cut_off)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -6,7 +6,9 @@ import pytest
 
 from rulerlib.frontier import guesses
 from rulerlib.runs import Run
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
+
+TASKS = all_tasks()
 
 pd = pytest.importorskip("pandas")
 

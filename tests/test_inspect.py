@@ -92,7 +92,7 @@ def as_ours(log) -> None:
     measures = {}
     for sample in log.samples:
         about, value = sample.metadata, dict(sample.scores["judged"].value)
-        kind = tasks.TASKS[about["task"]].scoring
+        kind = tasks.all_tasks()[about["task"]].scoring
         scored = kind.score(
             sample.output.completion, sample.target, about["golds"], about["language"]
         )
@@ -275,7 +275,7 @@ def test_an_answer_is_judged_by_its_tasks_scoring(said, task):
     target, golds = ["12", "12 days"], [["12"], ["12 days"]] if task == "drop_1" else []
     about = {"task": task, "language": "en", "golds": golds, "stop": ["END"]}
     about |= {"chat": True, "thinks": False}
-    kind = tasks.TASKS[task].scoring
+    kind = tasks.all_tasks()[task].scoring
     for answer in (said, f"{said} 12\nAnswer: 12"):
         scored = kind.score(answer, target, golds, "en")
         whole = f"<think>13? Answer: 13</think>{answer}ENDAnswer: 14"

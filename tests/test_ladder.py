@@ -22,7 +22,9 @@ from rulerlib.dataset import Dataset
 from rulerlib.models.reference import answer
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
+
+TASKS = all_tasks()
 
 pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer")
 
@@ -115,7 +117,7 @@ def check_documents(sample: Sample, step: str) -> None:
 
 def check(data: Dataset, sample: Sample) -> None:
     """All that the text alone tells about a sample, its length, and the score of the reference."""
-    knobs, language, one_text = data.row.knobs, sample.language, as_one_text(data, sample)
+    knobs, language, one_text = data.row, sample.language, as_one_text(data, sample)
     if knobs.kind == "documents":
         check_documents(one_text, knobs.step)
     else:
@@ -133,7 +135,7 @@ def check(data: Dataset, sample: Sample) -> None:
     scores = data.row.scoring.score(answered, sample.outputs, language=language)
     assert scores[data.row.scoring.primary] == 1
     longest = check_lengths(data, sample)
-    assert longest > data.length - 2 * data.maker.haystack.longest
+    assert longest > data.length - 2 * data.maker.filler.longest
 
 
 @pytest.mark.parametrize(
@@ -249,7 +251,7 @@ def test_mistakes_have_names(words):
     )
     lines = [text for _, text in PROBLEM["en"].findall(easy.input)]
     other = next(text for text in lines if text not in easy.outputs)
-    explain = TASKS["ladder"].family.explain
+    explain = TASKS["ladder"].mistake
     for sample, said, error in [
         (easy, "", "empty"), (easy, easy.outputs[0], "incomplete"), (easy, other, "distractor"),
         (easy, "Nothing of the kind.", "no context"), (hard, "Answer: none", "other"),

@@ -25,7 +25,7 @@ def answer(record, said, **more):
 
 def kind(record, said, family, cut_off=False):
     """What the family says of an answer that is taken to be wrong."""
-    return tasks.FAMILIES[family].explain(answer(record, said), cut_off)
+    return tasks.families()[family]().mistake(answer(record, said), cut_off)
 
 
 LANGUAGES = ("da", "en")
@@ -95,17 +95,17 @@ def test_without_parts_values_go_by_their_form():
     )
     record = Prediction(5, f"Some special magic numbers. {context} What is it?", ["2222222"])
     record.pred = "1111111."
-    assert tasks.FAMILIES["niah"].explain(record, False) == "distractor"
+    assert tasks.families()["niah"]().mistake(record, False) == "distractor"
     record.pred = "7654321"
     assert explain_values(record) == "wrong value"
     record = Prediction(0, "Der Code von A ist 1111111, von B 2222222.", ["2222222"], "1111111")
     assert explain_values(record) == "distractor"
 
 
-@pytest.mark.parametrize("name", tasks.TASKS)
+@pytest.mark.parametrize("name", tasks.all_tasks())
 def test_every_task_explains_any_answer_without_parts(name):
     """A prompt of NVIDIA's, an empty one, and no references."""
-    explain = tasks.TASKS[name].family.explain
+    explain = tasks.all_tasks()[name].mistake
     for record in (
         Prediction(3, "VAR ABCDE = 12345. 1. ord 2. hus", ["ABCDE", "FGHIJ"], "ABCDE og hus"),
         Prediction(3, "", ["x"], "something"),

@@ -23,7 +23,9 @@ from rulerlib.models.reference import answer
 from rulerlib.parts import parts_to_data
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
+
+TASKS = all_tasks()
 
 LANGUAGES = ("da", "en")
 VARIANTS = {"mrcr": 2, "mrcr_4": 4, "mrcr_8": 8}
@@ -79,7 +81,7 @@ def check(data: Dataset, sample) -> list[str]:
     turns = turns_of(sample, data.frame.chat)
     wanted, same = read(turns, sample.language)
     assert sample.outputs == [wanted]
-    assert len(same) == data.row.knobs.num_needles
+    assert len(same) == data.row.num_needles
     texts = turns[1::2]
     assert len({*texts}) == len(texts), "a text stands there twice"
     assert all(35 <= len(text.split()) <= 85 and "{" not in text for text in texts)
@@ -107,7 +109,7 @@ def test_two_readers_find_the_text(kind, language, length):
         assert data.frame.chat == (kind != "words")
         for sample in data:
             check(data, sample)
-            assert check_lengths(data, sample) > length - data.maker.haystack.longest - 1
+            assert check_lengths(data, sample) > length - data.maker.filler.longest - 1
 
 
 @settings(max_examples=12)
@@ -125,7 +127,7 @@ def test_each_text_of_a_dialogue_can_be_asked_for(kind):
     data = Dataset("mrcr_4", 3000, "da", make_tokenizer(kind), 8, queries_per_context=4)
     end = PLAIN["da"][1] if kind == "words" else TURNS[1]
     for group in contexts(data):
-        unit = data.maker.haystack.longest + 1
+        unit = data.maker.filler.longest + 1
         check_sharing(data, group, lambda sample: sample.input.rindex(end), unit)
         same = check(data, group[0])
         assert sorted(sample.outputs[0][10:] for sample in group) == sorted(same)
@@ -204,4 +206,4 @@ def test_each_kind_of_mistake_has_its_name():
         ("Her er teksten.", False, "no prefix"), ("Det kan jeg ikke.", False, "refused"),
     ]:  # fmt: skip
         record = Prediction(0, sample.input, sample.outputs, said, others)
-        assert data.row.family.explain(record, cut_off) == kind, said
+        assert data.row.mistake(record, cut_off) == kind, said

@@ -284,7 +284,7 @@ def test_reader_recovers_what_shares_a_context(task, knobs, queries, language, w
         task, length, language, words, num_samples=queries + 2, knobs=knobs,
         queries_per_context=queries,
     )  # fmt: skip
-    unit = longest_unit(data.row.knobs.haystack, language, words)
+    unit = longest_unit(data.row.haystack, language, words)
     groups = contexts(data)
     assert [len(group) for group in groups] == [queries, 2]
     assert read(groups[0][0].input, language).needles != read(groups[1][0].input, language).needles
@@ -295,5 +295,5 @@ def test_reader_recovers_what_shares_a_context(task, knobs, queries, language, w
         for sample in group:
             check(sample, language)
             answers |= set(sample.outputs)
-        assert len(answers) == len(group) * data.row.knobs.num_values, "all are asked for once"
+        assert len(answers) == len(group) * data.row.num_values, "all are asked for once"
     assert groups[1] == group[:2]

@@ -21,9 +21,11 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
 from rulerlib.parts import Part, parts_from_data, parts_to_data
 from rulerlib.samples import Sample
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
 
-NIAH = [name for name, task in TASKS.items() if getattr(task.knobs, "needle", "") == "magic"]
+TASKS = all_tasks()
+
+NIAH = [name for name, task in TASKS.items() if getattr(task, "needle", "") == "magic"]
 
 
 def texts(sample: Sample, parts) -> list[str]:
@@ -112,7 +114,7 @@ NEEDLES = [
 @pytest.mark.parametrize(("task", "tokenizer", "language"), NEEDLES, indirect=["tokenizer"])
 def test_every_needle_and_value(task, tokenizer, language):
     pack = languages.load(language)
-    kind = TASKS[task].knobs.type_needle_v
+    kind = TASKS[task].type_needle_v
     needle = pattern(pack.fill("niah", "needle", pack.label(kind, 2)))
     for sample in Dataset(task, 2600, language, tokenizer, num_samples=3):
         check_all(sample, tokenizer)

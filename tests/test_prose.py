@@ -56,7 +56,7 @@ def test_it_goes_on_after_a_whole_lap_through_the_essays():
     opened = set()
     for index in range(3):
         assert short[index].outputs == long[index].outputs
-        units = long.maker.haystack.draw(60_000, random.Random(index)).units
+        units = long.maker.filler.draw(60_000, random.Random(index)).units
         assert sorted(units[: len(essays)]) == sorted(essays)
         assert len({*units}) == len(units)
         opened.add(units[len(essays)])

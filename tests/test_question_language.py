@@ -10,10 +10,12 @@ from rulerlib import analysis
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.runs import Run
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
+
+TASKS = all_tasks()
 
 PAIRS = [("da", "en"), ("en", "da"), ("sv", "de"), ("nl", "nb"), ("is", "fo"), ("de", "nn")]
-NEEDLES = [name for name, task in TASKS.items() if task.family.name == "niah"]
+NEEDLES = [name for name, task in TASKS.items() if task.family == "niah"]
 
 
 def around(sample):

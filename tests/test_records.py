@@ -20,7 +20,9 @@ from conftest import ROOT, make_tokenizer
 from rulerlib.dataset import Dataset
 from rulerlib.models.reference import answer
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
+
+TASKS = all_tasks()
 
 pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer")
 
@@ -125,7 +127,7 @@ def check(data: Dataset, sample: Sample) -> None:
     assert [gold] == sample.outputs
     assert answer(sample.input) == gold
     longest = check_lengths(data, sample)
-    assert longest > data.length - data.maker.haystack.longest
+    assert longest > data.length - data.maker.filler.longest
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_answers_are_judged(said, right, score, error):
 )  # fmt: skip
 def test_mistakes_have_names(said, right, error):
     prediction = Prediction(0, "", [right], said, {"language": "en"})
-    assert TASKS["records"].family.explain(prediction, False) == error
+    assert TASKS["records"].mistake(prediction, False) == error
     assert error not in ("other", "empty") or (
-        TASKS["records"].family.explain(prediction, True) == "cut off"
+        TASKS["records"].mistake(prediction, True) == "cut off"
     )

@@ -97,7 +97,7 @@ def test_without_tables_the_frontier_page_says_how_to_make_them(tmp_path):
 def test_a_guess_of_the_frontier_is_in_the_form_of_an_answer(task):
     sample = Dataset(task, 1024, "en", "words", num_samples=1)[0]
     said = guesses.GUESSES[task][frontier.GUESSES[task]](sample, random.Random(1))
-    assert tasks.TASKS[task].scoring.answer(said, "en") == said
+    assert tasks.all_tasks()[task].scoring.answer(said, "en") == said
 
 
 def test_two_languages_are_compared_by_newcombes_interval(tmp_path):
@@ -157,7 +157,7 @@ def ask(plan, data, chosen):
 
 
 def measure_of(task):
-    return metrics.MEASURES[tasks.TASKS[task].scoring.primary]
+    return metrics.MEASURES[tasks.all_tasks()[task].scoring.primary]
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,7 @@ import types
 import pytest
 
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
-from rulerlib.sources import open_source, source_file
-from rulerlib.sources.source import Rows
+from rulerlib.sources import Rows, open_source, source_file
 
 SQUAD = {"version": "v2.0",
          "data": [{"title": "Normans",

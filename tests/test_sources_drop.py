@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerlib.errors import DataError
-from rulerlib.sources import open_source
-from rulerlib.sources.schemas import TWICE
-from rulerlib.sources.source import Rows
+from rulerlib.sources import Rows, open_source
+from rulerlib.sources.schemas import KNOWN_DUPLICATE_ID
 
 NO_DATE = {"day": "", "month": "", "year": ""}
 
@@ -109,11 +108,11 @@ def test_every_form_is_read_alike(content, tmp_path):
 
 def test_the_question_that_stands_twice(tmp_path):
     """Of both rows on the hub the one that ends in a question mark, in either order."""
-    first = rows(RELEASED)[0] | {"query_id": TWICE}
+    first = rows(RELEASED)[0] | {"query_id": KNOWN_DUPLICATE_ID}
     for marks in ("?/", "/?"):
         twice = [first | {"question": f"Which team won{mark}"} for mark in marks]
         source = opened(tmp_path, [*twice, *rows(RELEASED)[1:]])
-        assert [one[0] for one in everything(source)] == [TWICE, "q2", "q3", "q4"]
+        assert [one[0] for one in everything(source)] == [KNOWN_DUPLICATE_ID, "q2", "q3", "q4"]
         assert source.question(0).text == "Which team won?"
 
 

@@ -22,9 +22,11 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
 
-VARIANTS = [name for name, task in TASKS.items() if task.family.name == "niah"]
+TASKS = all_tasks()
+
+VARIANTS = [name for name, task in TASKS.items() if task.family == "niah"]
 
 
 def plain(tokenizer: tokens.Tokenizer, text: str) -> list[tuple[int, int]]:
@@ -118,7 +120,7 @@ def check_budget(data: Dataset, sample: Sample) -> None:
     assert sample.length_w_model_temp <= data.length
     [draft], _ = data.maker.plan(sample.index, data._rng(sample.index), 1)
     needles = ["x." + needle.text for needle in draft.needles]
-    slack = data.maker.haystack.longest + max(tokenizer.counts(needles))
+    slack = data.maker.filler.longest + max(tokenizer.counts(needles))
     assert data.length - max(sample.length, sample.length_w_model_temp) < slack
 
 

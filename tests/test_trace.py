@@ -19,7 +19,9 @@ from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import all_tasks
+
+TASKS = all_tasks()
 
 pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer 'nasty'")
 
@@ -48,13 +50,13 @@ def check(data: Dataset, sample: Sample) -> str:
     exec(compile(program, "a prompt", "exec"), names)
     assert [str(eval(query, names))] == sample.outputs
     language = languages.load(sample.language)
-    assert [data.row.family.reader(sample.input, language)] == sample.outputs
+    assert [data.row.read(sample.input, language)] == sample.outputs
     needed = [*sample.parts_of("needle")]
-    if data.row.knobs.program == "functions":
-        check_functions(names, query, [part.key for part in needed], data.row.knobs.num_steps)
+    if data.row.program == "functions":
+        check_functions(names, query, [part.key for part in needed], data.row.num_steps)
     else:
         check_list(program, query, [sample.input[part.start : part.end] for part in needed])
-        assert len(needed) == data.row.knobs.num_steps + 1
+        assert len(needed) == data.row.num_steps + 1
     return program
 
 
@@ -103,7 +105,7 @@ def test_python_comes_to_every_answer(task, language, kind, length):
     data = Dataset(task, length, language, make_tokenizer(kind), **asked)
     for sample in data:
         check(data, sample)
-        assert check_lengths(data, sample) > length - data.maker.haystack.longest - 8
+        assert check_lengths(data, sample) > length - data.maker.filler.longest - 8
 
 
 @settings(max_examples=10)
@@ -146,4 +148,4 @@ def test_the_number_that_an_answer_states_is_judged(text, right):
 def test_a_mistake_has_a_kind(text, cut_off, kind):
     others = {"language": "en", "facts": {"way": [9, 31]}}
     prediction = Prediction(0, "def f(x)", ["12"], text, others=others)
-    assert TASKS["trace"].family.explain(prediction, cut_off) == kind
+    assert TASKS["trace"].mistake(prediction, cut_off) == kind

@@ -93,7 +93,7 @@ def parts(sample: Sample) -> tuple[str, str]:
 
 def check(data: Dataset, sample: Sample) -> None:
     """All that the text alone tells about a sample."""
-    knobs = data.row.knobs
+    knobs = data.row
     example, prompt = parts(sample)
     reading = read(prompt, sample.language)
     assert reading.answers == sample.outputs
@@ -158,7 +158,7 @@ def test_each_chain_of_a_context_is_asked_for(kind, knobs, language):
             data,
             group,
             lambda sample: [*QUESTION[language].finditer(sample.input)][-1].start(),
-            data.maker.haystack.longest + 1,
+            data.maker.filler.longest + 1,
         )
         asked = [read(parts(sample)[1], language).query for sample in group]
         assert len(set(asked)) == len(group)

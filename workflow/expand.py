@@ -74,7 +74,7 @@ def task_groups(given):
         else:
             settings = dictionary("tasks", row, '{"task": "vt", "num_hops": 8}')
             task = settings.pop("task", None)
-            family = tasks.resolve(task, **settings).family.name
+            family = tasks.resolve(task, **settings).family
             changed.append((family, [task], {**settings, "study": None}))
     return ([(None, plain, {})] if plain else []) + changed
 

@@ -32,7 +32,7 @@ from rulerlib.errors import ParameterError
 from rulerlib.parts import parts_to_data
 from rulerlib.runs import Run
 from rulerlib.samples import OPTIONAL, Prediction, Sample
-from rulerlib.tasks.drop import OPERATIONS, Reading
+from rulerlib.tasks.drop import OPERATIONS, Drop
 
 # Questions of the training side whose answers are counted.
 COUNTED = 200
@@ -103,10 +103,10 @@ def most_frequent(data: Dataset, questions: Sequence[Sample]) -> list[Prediction
         If the source of the questions has no training side.
     """
     maker = data.maker
-    assert isinstance(maker, Reading)
+    assert isinstance(maker, Drop)
     training = maker.training
     total = training.num_questions
-    rng = random.Random(maker.knobs.fewshot_seed)
+    rng = random.Random(maker.fewshot_seed)
     numbers = rng.sample(range(total), min(COUNTED, total))
     golds = Counter(training.question(number).answers[0] for number in numbers)
     ((answer, _),) = golds.most_common(1)

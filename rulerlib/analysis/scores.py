@@ -157,7 +157,7 @@ def _runs(folders: str | Path | Sequence[str | Path], studies: bool) -> list[_Ru
 def _position(run: _Run) -> tuple[Any, ...]:
     """Return what files of predictions are sorted by."""
     path, about = run
-    label, names = labels.task(about), [*tasks.TASKS]
+    label, names = labels.task(about), [*tasks.all_tasks()]
     # Tasks with knobs stand after the task that they change.
     first = names.index(labels.base(label)) if labels.base(label) in names else len(names)
     # As people count: 10 after 9.
@@ -285,12 +285,13 @@ class _Judging(NamedTuple):
 
 
 def _judging(about: Mapping[str, Any], number: int, primary: str | None) -> _Judging:
-    task = tasks.TASKS.get(labels.base(about["task"]))
+    name = labels.base(about["task"])
+    task = tasks.find(name)
     if task and about.get("knobs"):
         # Knobs may decide how answers are judged; those of others may be none of ours.
         with contextlib.suppress(ParameterError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            task = tasks.resolve(task.name, **about["knobs"])
+            task = tasks.resolve(name, **about["knobs"])
     scoring = task.scoring if task else LIST
     strict = scoring.primary
     if primary is not None and primary in scoring.scores:
@@ -312,14 +313,14 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     differ = dict.fromkeys(name for names in labels.differing(runs).values() for name in names)
     columns = []
     for about, model in zip(runs, labels.models(runs), strict=True):
-        task, settings = tasks.TASKS.get(labels.base(about["task"])), labels.settings(about)
+        category, settings = tasks.category(labels.base(about["task"])), labels.settings(about)
         row = {
             "model": model, "language": about["language"], "task": labels.task(about),
             "length": about["length"], "questions": labels.questions(about),
             **{name: settings.get(name) for name in differ},
             **{name: about[name] for name in ("group", "setting", "asked_again")
                if name in about},
-            "knobs": labels.knobs(about), "category": task.category if task else "other",
+            "knobs": labels.knobs(about), "category": category,
         }  # fmt: skip
         columns.append({name: _written(value) for name, value in row.items()})
     return columns
@@ -346,7 +347,7 @@ def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float]
         # Where any one reference suffices, the needle is the document with the answer. A gold
         # number may stand in the reasoning, or within another number.
         appearing = [right if golds else any(appearing)]
-    explain = task.family.explain if task else mistakes.explain_values
+    explain = task.mistake if task else mistakes.explain_values
     return values, {
         "error": "" if right else explain(prediction, bool(cut_off)),
         "index": prediction.index, "repeat": prediction.repeat,

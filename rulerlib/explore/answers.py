@@ -115,7 +115,7 @@ def command(about: Mapping[str, Any], index: int) -> str:
     from plug-ins. The model's own tokenizer counts the budget.
     """
     name = labels.base(about["task"])
-    if name not in tasks.TASKS or about.get("texts") or "+" in about["task"]:
+    if not tasks.find(name) or about.get("texts") or "+" in about["task"]:
         return ""
     given = {"length": about["length"], "language": about["language"], "tokenizer": about["model"]}
     given |= {"num_samples": index + 1, "seed": about.get("seed")}

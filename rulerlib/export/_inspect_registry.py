@@ -19,7 +19,7 @@ import rulerlib
 from rulerlib import packages, tasks
 from rulerlib.errors import RulerError
 from rulerlib.export import inspect_ai as ours
-from rulerlib.tasks import qa
+from rulerlib.tasks import documents
 
 ai, dataset, model, scorer, solver, errors, markup = (
     packages.load(name, "inspect", "Running our tasks in inspect_ai")
@@ -109,7 +109,7 @@ def released(**parameters: Any) -> dict[str, Any]:
     if "data" in values:
         return values
     values = _RELEASED | values
-    return {"num_samples": qa.opened(values["source"]).num_questions} | values
+    return {"num_samples": documents.opened(values["source"]).num_questions} | values
 
 
 def released_drop(**parameters: Any) -> Any:
@@ -170,5 +170,5 @@ _METRICS = {
 ask = solver.solver("ask")(_ask)
 judged = scorer.scorer(metrics=_METRICS, name="judged")(_judged)
 
-TASKS = {name: _task(name, name) for name in tasks.FAMILIES} | {"ruler": _task("ruler", None)}
+TASKS = {name: _task(name, name) for name in tasks.families()} | {"ruler": _task("ruler", None)}
 """The functions that make tasks of inspect_ai, by name; each takes what ``-T`` takes there."""

@@ -44,11 +44,11 @@ def write(to: str, folder: str | Path, stated: Mapping[str, Any]) -> str:
     folder = files.new_folder(folder)
     datasets = making.from_settings(stated)
     for dataset in datasets:
-        dataset.row.check_judged_by_name()
+        tasks.check_judged_by_name(dataset.task, dataset.row)
     with files.filling(folder) as beside:
         harness.fill(beside, datasets)
     first = datasets[0]
-    families = list(dict.fromkeys(dataset.row.family.name for dataset in datasets))
+    families = list(dict.fromkeys(dataset.row.family for dataset in datasets))
     if len(families) > 1 and all(dataset.task in tasks.RULER for dataset in datasets):
         families = ["ruler"]
     commands = [

@@ -135,7 +135,7 @@ def parameters(family: str | None) -> dict[str, Any]:
     """
     knobs: Iterable[str] = ()
     if family:
-        knobs = [item.name for item in fields(tasks.FAMILIES[family].knobs)]  # type: ignore[arg-type]
+        knobs = [item.name for item in fields(tasks.families()[family])]  # type: ignore[arg-type]
     return {**dict.fromkeys(knobs), **_COMMON}
 
 
@@ -150,7 +150,7 @@ def pose(
     Parameters
     ----------
     family
-        A key of `rulerlib.tasks.FAMILIES`; None: RULER's thirteen tasks.
+        A name in `rulerlib.tasks.families`; None: RULER's thirteen tasks.
     provider
         Who runs the model: ``"hf"``, ``"openai"``, ...
     local
@@ -171,9 +171,7 @@ def pose(
     knobs = {name: values.pop(name) for name in [*values] if name not in _COMMON}
     chosen = AskedParameters(**values)
     rows = _rows(family, chosen.task, knobs)
-    limited = "length" in values or not all(
-        getattr(row.knobs, "alone", False) for row in rows.values()
-    )
+    limited = "length" in values or not all(getattr(row, "alone", False) for row in rows.values())
     chosen = chosen if limited else replace(chosen, length=UNLIMITED)
     feed = _Feed.of(provider, chosen, local, needed=limited and not chosen.data)
     seen = Counter[str]()
@@ -208,7 +206,7 @@ def _rows(
     for name in names:
         try:
             rows[name] = tasks.resolve(name, **knobs)
-            rows[name].check_judged_by_name()
+            tasks.check_judged_by_name(name, rows[name])
         except ParameterError as error:
             errors.append(error)
     if errors and not (whole and rows):
@@ -235,8 +233,8 @@ def _given(chosen: AskedParameters, rows: Mapping[str, Task]) -> Iterator[Questi
     language = questions.language(chosen.data, files)
     for (name, length), path in files.items():
         about = questions.metadata(path)
-        row = replace(rows[name], knobs=tasks.resolve(name, **about.get("knobs", {})).knobs)
-        row.check_judged_by_name()
+        row = tasks.resolve(name, **about.get("knobs", {}))
+        tasks.check_judged_by_name(name, row)
         room = chosen.tokens_to_generate or about.get("tokens_to_generate")
         read = islice(samples.read(path, Sample), chosen.num_samples)
         # Neither of these is in files of NVIDIA's scripts, nor is their index one.
@@ -352,7 +350,8 @@ def judge(text: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[st
         ``values``, each measure by its name, the primary one first; ``answer``; and ``facts``,
         see `rulerlib.scoring.Scoring.diagnose`, for questions of reading.
     """
-    scoring, language, golds = tasks.TASKS[about["task"]].scoring, about["language"], about["golds"]
+    scoring = tasks.resolve(about["task"]).scoring
+    language, golds = about["language"], about["golds"]
     pred = split_thinking(text, begun=about["thinks"])[1] if about["chat"] else text
     request = Request("", False, 0, stop=tuple(about["stop"]))
     pred, _, _ = cut_answer([*map(ord, pred)], request, lambda ids, tags: "".join(map(chr, ids)))
@@ -375,10 +374,10 @@ def spread(values: Mapping[str, float], task: str, names: Sequence[str]) -> dict
     >>> {name: values[name] for name in ("primary", "ruler", "all_match", "part_match")}
     {'primary': 1.0, 'ruler': 1.0, 'all_match': nan, 'part_match': 1.0}
     """
-    kinds = [tasks.TASKS[name].scoring for name in names]
+    kinds = [tasks.resolve(name).scoring for name in names]
     if len(set(kinds)) == 1:
         return dict(values)
-    scoring = tasks.TASKS[task].scoring
+    scoring = tasks.resolve(task).scoring
     measures = dict.fromkeys(name for kind in kinds for name in kind.measures)
     both = {"primary": values[scoring.primary], "ruler": values[scoring.ruler]}
     return both | {name: values.get(name, math.nan) for name in measures}

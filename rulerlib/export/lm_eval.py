@@ -70,7 +70,7 @@ def fill(folder: Path, datasets: Sequence[Dataset]) -> None:
     for dataset in datasets:
         language = dataset.metadata["language"]
         place = f"{ALL}_{language}_{dataset.length}"
-        name, group = f"{place}_{dataset.task}", f"{place}_{dataset.row.family.name}"
+        name, group = f"{place}_{dataset.task}", f"{place}_{dataset.row.family}"
         if group not in groups:
             groups[ALL]["task"].append(group)
             # Tasks of one family have the same measures; each task has the same weight.
@@ -225,5 +225,5 @@ def process_results(document: Mapping[str, Any], results: Sequence[str]) -> dict
     request = Request("", False, 0, tags=tags, stop=frame.format.stop)
     place = find_stop(text, request, frame.thinks)
     _, answer, _ = frame.split(text[: place[0]] if place else text)
-    scoring = tasks.TASKS[document["task"]].scoring
+    scoring = tasks.resolve(document["task"]).scoring
     return scoring.score(answer, document["outputs"], document["golds"], document["language"])

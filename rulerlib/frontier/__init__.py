@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rulerlib import languages
 from rulerlib.languages import Language
-from rulerlib.tasks.outside import worded
+from rulerlib.tasks.family import worded
 
 
 def load(code: str, family: str) -> Language:

@@ -31,7 +31,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rulerlib.errors import whole_number
 from rulerlib.filling import Take
@@ -39,9 +39,9 @@ from rulerlib.haystack import DEPTHS, Draft, Needle, depth_of, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.matches import clean, normalize
 from rulerlib.samples import Prediction
-from rulerlib.scoring import ANY
+from rulerlib.scoring import ANY, Scoring
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, fresh, knob
+from rulerlib.tasks.family import FRONTIER, Checked, Task, fresh, knob
 
 SECTION, STEPS = "associations", ("one", "two")
 
@@ -93,10 +93,39 @@ def pairs(language: Language) -> Iterator[Pair]:
                 yield Pair(kind, thing, tuple(hops))
 
 
-class Persons(Maker):
+@dataclass(frozen=True)
+class Persons(Knobs, Task):
     """Makes the samples of one setting of the knobs, in essays or in the user's own texts."""
 
-    knobs: Knobs
+    family = "associations"
+    category = FRONTIER
+    answer_tokens = 32
+    reads_texts = True
+    one_language = "question and needle are chosen together, so that they share no word"
+    in_words: ClassVar = {
+        "associations": "a person, by association",
+        "associations_2": "a person, two associations",
+    }
+
+    @property
+    def scoring(self) -> Scoring:
+        """How answers are judged."""
+        return ANY
+
+    @property
+    def most_queries(self) -> tuple[int | None, str]:
+        """The largest number of questions about one context, and the reason."""
+        return most_queries(self)
+
+    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
+        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
+        return explain(prediction, cut_off)
+
+    @classmethod
+    def read(cls, prompt: str, language: Language) -> str | None:
+        """Return the answer that follows from a prompt's text."""
+        return read(prompt, language)
+
     section = SECTION
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
@@ -104,7 +133,7 @@ class Persons(Maker):
 
         No two of them can be the answer to one question.
         """
-        count = 1 + self.knobs.num_distractors
+        count = 1 + self.num_distractors
         drawn, names = list[Pair](), list[str]()
         for _ in range(count):
             drawn.append(fresh("pair of associations", partial(self._pair, drawn, rng)))
@@ -118,16 +147,14 @@ class Persons(Maker):
             needles.append(Needle.holding(name, text, depth, pair.thing))
         needles, turns = self._with_others(needles, turns, drawn, names, rng.getrandbits(64))
         for pair, name in zip(drawn[:queries], names, strict=False):
-            query = pair.hops[self.knobs.num_hops - 1]
-            question = self.language.fill(
-                SECTION, pair.kind, STEPS[self.knobs.num_hops - 1], query=query
-            )
+            query = pair.hops[self.num_hops - 1]
+            question = self.language.fill(SECTION, pair.kind, STEPS[self.num_hops - 1], query=query)
             order = [turns.index(at) for at in [names.index(name), *range(len(needles))]]
             order = [*dict.fromkeys(order)]
             parts = self.language.question(SECTION, question=question)
             facts = {"kind": pair.kind, "thing": pair.thing, "query": query}
             drafts.append(Draft(*parts, [name], needles, order, asked=1, facts=facts))
-        return drafts, partial(self.haystack.draw, rng=rng)
+        return drafts, partial(self.filler.draw, rng=rng)
 
     def _with_others(
         self,
@@ -166,15 +193,15 @@ class Persons(Maker):
     def _pair(self, drawn: list[Pair], rng: random.Random) -> Pair | None:
         """Return a pair that leads nowhere where another one does; None where a draw is not."""
         pair = rng.choice([*pairs(self.language)])
-        wanted = len(pair.hops) >= self.knobs.num_hops
+        wanted = len(pair.hops) >= self.num_hops
         taken = {word for other in drawn for word in other.hops}
-        words = pair.thing, *pair.hops[: self.knobs.num_hops]
-        alone = taken.isdisjoint(pair.hops) and not any(map(self.haystack.contains, words))
+        words = pair.thing, *pair.hops[: self.num_hops]
+        alone = taken.isdisjoint(pair.hops) and not any(map(self.filler.contains, words))
         return pair if wanted and alone else None
 
     def _name(self, names: list[str], rng: random.Random) -> str | None:
         name: str = rng.choice(self.language.section(SECTION)["names"])
-        return None if name in names or self.haystack.contains(name) else name
+        return None if name in names or self.filler.contains(name) else name
 
 
 def read(prompt: str, language: Language) -> str | None:
@@ -204,22 +231,5 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
     )
 
 
-FAMILY = Family(
-    name="associations",
-    knobs=Knobs,
-    variants={"associations": Knobs(), "associations_2": Knobs(num_hops=2)},
-    in_words={
-        "associations": "a person, by association",
-        "associations_2": "a person, two associations",
-    },
-    category=FRONTIER,
-    scoring=ANY,
-    tokens_to_generate=32,
-    maker=Persons,
-    most_queries=most_queries,
-    explain=explain,
-    reads_texts=lambda knobs: True,
-    one_language="question and needle are chosen together, so that they share no word",
-    reader=read,
-)
+FAMILY = {"associations": Persons(), "associations_2": Persons(num_hops=2)}
 """One step of common knowledge, and two."""

@@ -45,6 +45,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from operator import add, sub
 from statistics import fmean
+from typing import ClassVar
 
 from rulerlib import frontier
 from rulerlib.errors import flag, one_of, whole_number
@@ -55,7 +56,7 @@ from rulerlib.metrics.short_answers import answer_line, f1
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, fresh, knob
+from rulerlib.tasks.family import FRONTIER, Checked, Task, fresh, knob
 from rulerlib.tokens import Tokenizer, costs
 
 OPERATIONS = {"bfs": 1, "parents": -1}
@@ -184,35 +185,68 @@ Walk = tuple[dict[str, list[str]], int, list[list[str]]]
 far, and the nodes at each depth."""
 
 
-class EdgeList(Maker):
+@dataclass(frozen=True)
+class EdgeList(Knobs, Task):
     """Makes the samples of one setting of the knobs; from ``seed`` the names are drawn."""
 
-    knobs: Knobs
+    family = "graphwalks"
+    category = FRONTIER
+    answer_tokens = 128
+    one_language = "a list of edges has no language of its own (language sets that of the question)"
+    in_words: ClassVar = {
+        "graphwalks": "nodes at a depth",
+        "graphwalks_parents": "parents of a node",
+    }
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """Tokens for the reasoning before the answer."""
+        return REASONING if self.reasoning else 0
+
+    @property
+    def scoring(self) -> Scoring:
+        """How answers are judged."""
+        return SETS
+
+    @property
+    def most_queries(self) -> tuple[int | None, str]:
+        """The largest number of questions about one context, and the reason."""
+        return MOST_QUERIES, "the nodes drawn are enough for no more questions"
+
+    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
+        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
+        return explain(prediction, cut_off)
+
+    @classmethod
+    def read(cls, prompt: str, language: Language) -> str | None:
+        """Return the answer that follows from a prompt's text."""
+        return read(prompt, language)
+
     section = "graphwalks"
 
     @cached_property
-    def haystack(self) -> Edges:  # type: ignore[override]  # Its units have parts.
+    def filler(self) -> Edges:  # type: ignore[override]  # Its units have parts.
         """What edges cost, between as many nodes as the largest graph has, or more."""
-        digits = self.knobs.name_length
-        edges = partial(_edges, self._seed, digits, self.budget.tokenizer)
+        digits = self.name_length
+        edges = partial(_edges, self.seed, digits, self.budget.tokenizer)
         times = max(1, -(-self._nodes(self.budget.length, edges(LEAST)) // LEAST))
         return edges(min(times * LEAST, 16**digits // 2))
 
     def _nodes(self, tokens: float, edges: Edges) -> int:
         """Return the number of nodes of a graph that has a number of tokens."""
-        return round(tokens / edges.mean / self.knobs.mean)
+        return round(tokens / edges.mean / self.mean)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return a draft for each question about a graph, and a function that fills it up."""
         # The same at every length.
-        names = rng.sample(self.haystack.names[:LEAST], MOST_NODES * queries)
+        names = rng.sample(self.filler.names[:LEAST], MOST_NODES * queries)
         children, size, walks = dict[str, list[str]](), 0, list[list[list[str]]]()
         for _ in range(queries):
             children, size, walked = fresh("walk", partial(self._walk, children, size, names, rng))
             walks.append(walked)
         edges = [(node, end) for node, ends in children.items() for end in ends]
         rng.shuffle(edges)
-        needles, direction = list[Needle](), OPERATIONS[self.knobs.operation]
+        needles, direction = list[Needle](), OPERATIONS[self.operation]
         for edge, depth in zip(edges, depths_of(len(edges), rng), strict=True):
             # Where it leads to on a walk is its value.
             text = " -> ".join(edge[::direction])
@@ -224,8 +258,8 @@ class EdgeList(Maker):
         self, before: dict[str, list[str]], size: int, names: Sequence[str], rng: random.Random
     ) -> Walk | None:
         """Return one more walk through a graph; None if its way or its answer is too long."""
-        bfs = self.knobs.operation == "bfs"
-        steps = (self.knobs.depth or rng.choice(DEPTHS)) if bfs else 1
+        bfs = self.operation == "bfs"
+        steps = (self.depth or rng.choice(DEPTHS)) if bfs else 1
         children, walked, size = dict(before), [[names[size]]], size + 1
         edges = 0
         for step in range(steps):
@@ -255,7 +289,7 @@ class EdgeList(Maker):
         edges: list[tuple[str, str]], needles: list[Needle],
     ) -> Draft:  # fmt: skip
         """Return the draft of one question."""
-        knobs, path = self.knobs, ("graphwalks", self.knobs.operation)
+        knobs, path = self, ("graphwalks", self.operation)
         (query,), *_, nodes = walked
         head, tail, prefix = self.language.question(*path, query=query, depth=len(walked) - 1)
         form = "reasoning" if knobs.reasoning else "only"
@@ -275,7 +309,7 @@ class EdgeList(Maker):
         self, children: dict[str, list[str]], names: list[str], state: int, room: int
     ) -> Filling:
         """Return edges that leave any nodes but those that were walked on from."""
-        rng, pool = random.Random(state), self.haystack
+        rng, pool = random.Random(state), self.filler
         total = room + sum(map(len, children.values())) * pool.mean
         count = min(max(self._nodes(total, pool), len(names) + SPARE), len(pool.names))
         # Names have no order: those from any one on are as good as a sample.
@@ -288,7 +322,7 @@ class EdgeList(Maker):
             # Some stand there already, and some cost less than the average.
             some += some // 64 + SPARE
             ends = rng.choices(starts, k=some), rng.choices(nodes, k=some)
-            pairs = zip(*ends[:: OPERATIONS[self.knobs.operation]], strict=True)
+            pairs = zip(*ends[:: OPERATIONS[self.operation]], strict=True)
             edges |= dict.fromkeys(pair for pair in pairs if pair[0] != pair[1])
             added = (pool.sources[source] + pool.targets[target] for source, target in edges)
             sums = [*itertools.accumulate(added, initial=0)]
@@ -386,22 +420,5 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
     )
 
 
-FAMILY = Family(
-    name="graphwalks",
-    knobs=Knobs,
-    variants={"graphwalks": Knobs(), "graphwalks_parents": Knobs(operation="parents")},
-    in_words={
-        "graphwalks": "nodes at a depth",
-        "graphwalks_parents": "parents of a node",
-    },
-    category=FRONTIER,
-    scoring=SETS,
-    tokens_to_generate=128,
-    maker=EdgeList,
-    one_language="a list of edges has no language of its own (language sets that of the question)",
-    most_queries=lambda knobs: (MOST_QUERIES, "the nodes drawn are enough for no more questions"),
-    explain=explain,
-    reasoning=lambda knobs: REASONING if knobs.reasoning else 0,
-    reader=read,
-)
+FAMILY = {"graphwalks": EdgeList(), "graphwalks_parents": EdgeList(operation="parents")}
 """Two, three or four steps, and the parents of a node."""

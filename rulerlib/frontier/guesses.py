@@ -238,7 +238,7 @@ def scores(run: Run, seed: int = 42) -> pd.DataFrame:
     rows = []
     for cell in run.cells:
         row = run.dataset(cell).row
-        strategies = GUESSES.get(cell.task) or GUESSES[row.family.name]
+        strategies = GUESSES.get(cell.task) or GUESSES[row.family]
         rng = random.Random(f"{seed} {cell.task} {cell.length}")
         samples = list(run.dataset(cell))
         values: dict[str, list[float]] = {name: [] for name in strategies}

@@ -33,9 +33,9 @@ import operator
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
 from rulerlib import frontier
 from rulerlib.errors import one_of, whole_number
@@ -46,11 +46,12 @@ from rulerlib.metrics.matches import clean, soft
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring, one_form
-from rulerlib.sources.source import Question, Rows
+from rulerlib.sources import Question, Rows, built_in
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
+from rulerlib.tasks.documents import DocumentTask
+from rulerlib.tasks.family import FRONTIER, Checked, Task, knob
 from rulerlib.tasks.niah import value_of
-from rulerlib.tasks.qa import NumberedQuestion, Questions
+from rulerlib.tasks.qa import first_answer
 from rulerlib.texts import digest, filled
 
 KINDS, STEPS = ("keys", "values", "documents"), ("basic", "easy", "medium", "hard")
@@ -87,9 +88,6 @@ class Knobs(Checked):
     kind: str = knob("keys", one_of, KINDS)
     step: str = knob("hard", one_of, STEPS)
     num_values: int = knob(4, whole_number, 2, 8)
-
-    # What `qa` asks of its knobs.
-    source, context, depth, num_documents, hops = None, True, None, None, 2
 
     @property
     def lines(self) -> int:
@@ -170,27 +168,81 @@ def _others(
     return lines_of(pairs, language, knobs), frozenset(taken)
 
 
-class Lines(Maker):
+class Ladder(Task):
+    """What the tasks of all kinds have in common."""
+
+    family = "ladder"
+    category = FRONTIER
+    one_language = "its questions are asked in the language of the lines and the documents"
+    most_queries = (None, "")
+    in_words: ClassVar = {
+        "ladder": "a question found, solved",
+        "ladder_keys_basic": "a key found",
+        "ladder_keys_easy": "a question copied",
+        "ladder_keys_medium": "a question copied, solved",
+        "ladder_keys_hard": "a question found, solved",
+        "ladder_values_basic": "values of a key found",
+        "ladder_values_easy": "questions of a key copied",
+        "ladder_values_medium": "the n-th, after copying",
+        "ladder_values_hard": "the n-th copied",
+        "ladder_documents_basic": "a text's document",
+        "ladder_documents_easy": "the document that helps",
+        "ladder_documents_medium": "answers after copying",
+        "ladder_documents_hard": "answers, two documents",
+    }
+
+    kind: str
+    step: str
+
+    @property
+    def answer_tokens(self) -> int:
+        """Tokens for the answer."""
+        return ANSWER_TOKENS.get((self.kind, self.step), 64)
+
+    @property
+    def scoring(self) -> Scoring:
+        """How answers are judged."""
+        if self.kind == "documents":
+            return SOFT_ANY
+        solved = {"medium": LETTER, "hard": LETTER} if self.kind == "keys" else {"medium": LAST}
+        return solved.get(self.step, SOFT)
+
+    def changed(self, **parameters: Any) -> Task:
+        """Return this task with other parameters."""
+        knobs = asdict(Knobs(**{**self.settings(), **parameters}))
+        return (DocumentQuestions if knobs["kind"] == "documents" else Lines)(**knobs)
+
+    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
+        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
+        return explain(prediction, cut_off)
+
+    @classmethod
+    def read(cls, prompt: str, language: Language) -> str | None:
+        """Return the answer that follows from a prompt's text."""
+        return read(prompt, language)
+
+
+@dataclass(frozen=True)
+class Lines(Knobs, Ladder):
     """Makes samples about keys and their lines; from ``seed`` the other lines are drawn."""
 
-    knobs: Knobs
-    section, distractors = "ladder", True
+    section, marks_units = "ladder", True
 
     @cached_property
     def _pool(self) -> tuple[list[str], frozenset[str]]:
-        others = partial(_others, self._seed, self.language, self.knobs)
-        counts, size = iter(self.budget.tokenizer.counts(others(FEWEST)[0])), self.knobs.lines
+        others = partial(_others, self.seed, self.language, self)
+        counts, size = iter(self.budget.tokenizer.counts(others(FEWEST)[0])), self.lines
         cheapest = max(1, min(map(sum, zip(*[counts] * size, strict=True))))
         return others(max(FEWEST, POOL_FACTOR * self.budget.length // cheapest))
 
     @cached_property
-    def haystack(self) -> Haystack:
+    def filler(self) -> Haystack:
         """The lines of other keys, counted once."""
         return Haystack(self._pool[0], "\n", self.budget.tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return a draft for each key that is asked for, and a function that adds other lines."""
-        knobs, taken, others = self.knobs, set[str](), self._pool[1]
+        knobs, taken, others = self, set[str](), self._pool[1]
         groups = [draw(rng, self.language, knobs, taken, others) for _ in range(queries)]
         pairs = [(key, value) for key, values in groups for value in values]
         rng.shuffle(pairs)
@@ -211,7 +263,7 @@ class Lines(Maker):
         self, key: str, pairs: Sequence[tuple[str, str]], needles: list[Needle], nth: int
     ) -> Draft:
         """Return the question about a key."""
-        knobs, language = self.knobs, self.language
+        knobs, language = self, self.language
         order = [at for at, (other, _) in enumerate(pairs) if other == key]
         values, needed = [pairs[at][1] for at in order], len(order)
         outputs = values if knobs.step in ("basic", "easy") else [values[nth]]
@@ -234,7 +286,7 @@ class Lines(Maker):
 
     def _take(self, state: int, room: int) -> Filling:
         """Return lines of other keys, those of a key together or not at all but for the last."""
-        rng, lines, pool = random.Random(state), self.knobs.lines, self.haystack
+        rng, lines, pool = random.Random(state), self.lines, self.filler
         most = len(pool.units) // lines
         order = rng.sample(range(most), min(most, max(0, room) // pool.cheapest // lines + 1))
         places = [group * lines + at for group in order for at in range(lines)]
@@ -254,7 +306,7 @@ def framed(language: Language, kind: str, question: str, step: str) -> tuple[str
     return head, tail, prefix
 
 
-def after_reading(tail: str, maker: Maker) -> str:
+def after_reading(tail: str, maker: Task) -> str:
     """Return what follows a context: where a model has turns, the task is a turn of its own."""
     if not (turns := maker.budget.frame.turns):
         return tail
@@ -293,50 +345,63 @@ class Indexed(Rows):
         return str(index * 7_368_787 % 9_000_000 + 1_000_000)
 
 
-# One object for each, so that its documents are counted once.
+# One object for each, so that its documents are numbered once.
 _indexed = lru_cache(4)(Indexed)
 
 
-class DocumentQuestions(Questions):
+@dataclass(frozen=True)
+class DocumentQuestions(Knobs, Ladder, DocumentTask):
     """Makes samples about documents: `qa`, with numbers that do not tell their order."""
 
-    knobs: Any
+    source, context, depth = None, True, None
+
+    @property
+    def name(self) -> str:
+        """The file of the questions."""
+        return built_in(self.language, "hotpotqa")
 
     @cached_property
-    def source(self) -> Rows:
+    def rows(self) -> Rows:
         """The documents of `qa_2` after their numbers."""
-        return _indexed(super().source)
+        return _indexed(super().rows.only(lambda question: len(question.targets) > 1))
 
     @property
     def digest(self) -> str:
         """A short hash of the documents and of the wording."""
-        return digest([self.source.digest, repr(self.language.section("ladder"))])
+        return digest([self.rows.digest, repr(self.language.section("ladder"))])
 
     @property
     def label(self) -> str:
+        """What stands before each document."""
         return self.language.text("ladder", "document")
 
-    def asked(self, index: int, rng: random.Random, queries: int) -> list[NumberedQuestion]:
-        asked = super().asked(index, rng, queries)
-        if self.knobs.step != "basic":
-            return asked
-        # Whose text it is takes one document to tell.
-        return [(at, replace(question, targets=question.targets[:1])) for at, question in asked]
+    def question(self, number: int) -> Question:
+        """Return a question; whose text it is takes one document to tell."""
+        question = super().question(number)
+        if self.step == "basic":
+            return replace(question, targets=question.targets[:1])
+        return question
 
-    def _draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
-        draft, step = super()._draft(question, placed), self.knobs.step
-        query = question.text
+    def draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
+        """Return one question, given the depths of all documents that the context needs."""
+        step, query = self.step, question.text
         if step == "basic":
-            text = self.source.document(question.targets[0]).rpartition("\n")[2]
+            text = self.rows.document(question.targets[0]).rpartition("\n")[2]
             query = " ".join(_SENTENCE.split(text)[:2])
         text = self.language.fill("ladder", "documents", step, query=query)
-        draft.head, draft.tail, draft.answer_prefix = framed(self.language, "documents", text, step)
+        head, tail, prefix = framed(self.language, "documents", text, step)
+        draft = Draft(head, after_reading(tail, self), prefix, [*question.answers])
+        for target, depth in placed.items():
+            document, needed = self.filler.text(target), target in question.targets
+            value = first_answer(document, question.answers) if needed else None
+            draft.needles.append(Needle(document, depth, value))
+        self.record_targets(draft, question, [*placed])
         if step in ("basic", "easy"):
             draft.outputs = [Indexed.key(target) for target in question.targets]
             for target, needle in zip(placed, draft.needles, strict=True):
                 needle.value = (0, 7) if target in question.targets else None
-        draft.answer = answered(self.knobs, question.evidence, draft.outputs, self.language)
-        draft.tail = after_reading(draft.tail, self)
+        knobs = Knobs(self.kind, self.step, self.num_values)
+        draft.answer = answered(knobs, question.evidence, draft.outputs, self.language)
         return draft
 
 
@@ -433,12 +498,6 @@ SOFT_ANY = Scoring(
 )  # fmt: skip
 
 
-def judged(knobs: Knobs) -> Scoring:
-    """Return how answers are judged."""
-    solved = {"medium": LETTER, "hard": LETTER} if knobs.kind == "keys" else {"medium": LAST}
-    return SOFT_ANY if knobs.kind == "documents" else solved.get(knobs.step, SOFT)
-
-
 def explain(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the mistake of an answer, see `rulerlib.tasks.mistakes`."""
     outputs, text = prediction.outputs, clean(prediction.pred)
@@ -457,38 +516,10 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
     return "cut off" if cut_off else "no context"
 
 
-MAKERS = {"keys": Lines, "values": Lines, "documents": DocumentQuestions}
-
-FAMILY = Family(
-    name="ladder",
-    knobs=Knobs,
-    variants={
-        "ladder": Knobs(),
-        **{f"ladder_{kind}_{step}": Knobs(kind, step) for kind in KINDS for step in STEPS},
-    },
-    in_words={
-        "ladder": "a question found, solved",
-        "ladder_keys_basic": "a key found",
-        "ladder_keys_easy": "a question copied",
-        "ladder_keys_medium": "a question copied, solved",
-        "ladder_keys_hard": "a question found, solved",
-        "ladder_values_basic": "values of a key found",
-        "ladder_values_easy": "questions of a key copied",
-        "ladder_values_medium": "the n-th, after copying",
-        "ladder_values_hard": "the n-th copied",
-        "ladder_documents_basic": "a text's document",
-        "ladder_documents_easy": "the document that helps",
-        "ladder_documents_medium": "answers after copying",
-        "ladder_documents_hard": "answers, two documents",
-    },
-    category=FRONTIER,
-    scoring=SOFT,
-    tokens_to_generate=lambda knobs: ANSWER_TOKENS.get((knobs.kind, knobs.step), 64),
-    maker=lambda knobs, *rest: MAKERS[knobs.kind](knobs, *rest),
-    one_language="its questions are asked in the language of the lines and the documents",
-    most_queries=lambda knobs: (None, ""),
-    explain=explain,
-    judged=judged,
-    reader=read,
-)
+FAMILY = {
+    "ladder": Lines(),
+    **{f"ladder_keys_{step}": Lines("keys", step) for step in STEPS},
+    **{f"ladder_values_{step}": Lines("values", step) for step in STEPS},
+    **{f"ladder_documents_{step}": DocumentQuestions("documents", step) for step in STEPS},
+}
 """The original's twelve tasks."""

@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
 from rulerlib.errors import DataError, whole_number
 from rulerlib.filling import Take
@@ -41,7 +41,7 @@ from rulerlib.metrics.short_answers import em_raw
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring, one_form
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import FRONTIER, TRIES, Checked, Family, Maker, knob
+from rulerlib.tasks.family import FRONTIER, TRIES, Checked, Task, knob
 from rulerlib.texts import digest, filled
 from rulerlib.tokens import Tokenizer
 
@@ -107,10 +107,38 @@ def about(topic: str) -> dict[str, str]:
     return {"topic": topic, "Topic": topic[:1].upper() + topic[1:]}
 
 
-class Dialogue(Maker):
+@dataclass(frozen=True)
+class Dialogue(Knobs, Task):
     """Makes the samples of one setting; from ``seed`` the other exchanges are drawn."""
 
-    knobs: Knobs
+    family = "mrcr"
+    category = FRONTIER
+    answer_tokens = 384
+    one_language = "its question names a request of the dialogue, in the words of its language"
+    in_words: ClassVar = {
+        "mrcr": "one of two like texts",
+        "mrcr_4": "one of four like texts",
+        "mrcr_8": "one of eight like texts",
+    }
+
+    @property
+    def scoring(self) -> Scoring:
+        """How answers are judged."""
+        return RATIO
+
+    @property
+    def most_queries(self) -> tuple[int | None, str]:
+        """The largest number of questions about one context, and the reason."""
+        return most_queries(self)
+
+    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
+        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
+        return explain(prediction, cut_off)
+
+    @classmethod
+    def read(cls, prompt: str, language: Language) -> str | None:
+        """Return the answer that follows from a prompt's text."""
+        return read(prompt, language)
 
     @cached_property
     def _turns(self) -> tuple[str, str]:
@@ -124,14 +152,14 @@ class Dialogue(Maker):
         return digest([json.dumps(self.language.section("mrcr"), sort_keys=True)])
 
     @cached_property
-    def haystack(self) -> Pool:
+    def filler(self) -> Pool:
         """Exchanges about other things, more than one dialogue has, counted once."""
-        pool = partial(_pool, self._seed, self.language, self._turns, self.budget.tokenizer)
+        pool = partial(_pool, self.seed, self.language, self._turns, self.budget.tokenizer)
         return pool(max(FEWEST, POOL_FACTOR * self.budget.length // pool(FEWEST).cheapest))
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return a draft for each of ``queries`` of the texts, and a function that fills up."""
-        count, writer = self.knobs.num_needles, _writer(self.language)
+        count, writer = self.num_needles, _writer(self.language)
         form, topic = rng.choice(writer.asked_for)
         texts, (reply, again) = dict[str, int](), self._turns
         while len(texts) < count:
@@ -156,7 +184,7 @@ class Dialogue(Maker):
             order = [number, *(at for at in range(count) if at != number)]
             output = prefix + needle.text[needle.value_start :]
             drafts.append(Draft(head, tail, begin, [output], needles, order, asked=1))
-        return drafts, partial(self.haystack.draw, rng=rng)
+        return drafts, partial(self.filler.draw, rng=rng)
 
 
 # The same for trial drafts and for the samples.
@@ -245,24 +273,11 @@ def read(prompt: str, language: Language) -> str | None:
     return names["prefix"] + hits[min(number, len(hits) - 1)] if hits else ""
 
 
-FAMILY = Family(
-    name="mrcr",
-    knobs=Knobs,
-    variants={"mrcr": Knobs(), "mrcr_4": Knobs(num_needles=4), "mrcr_8": Knobs(num_needles=8)},
-    in_words={
-        "mrcr": "one of two like texts",
-        "mrcr_4": "one of four like texts",
-        "mrcr_8": "one of eight like texts",
-    },
-    category=FRONTIER,
-    scoring=Scoring(
-        ("match_ratio", "exact"), primary="match_ratio", ruler="match_ratio",
-        own={"match_ratio": match_ratio, "exact": em_raw},
-    ),
-    tokens_to_generate=384,
-    maker=Dialogue,
-    most_queries=most_queries,
-    explain=explain,
-    one_language="its question names a request of the dialogue, in the words of its language",
-    reader=read,
+RATIO = Scoring(
+    ("match_ratio", "exact"), primary="match_ratio", ruler="match_ratio",
+    own={"match_ratio": match_ratio, "exact": em_raw},
 )  # fmt: skip
+"""The original's measure, and exact match."""
+
+FAMILY = {"mrcr": Dialogue(), "mrcr_4": Dialogue(num_needles=4), "mrcr_8": Dialogue(num_needles=8)}
+"""Two, four and eight needles."""

@@ -36,6 +36,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from statistics import fmean
+from typing import ClassVar
 
 from rulerlib import frontier
 from rulerlib.errors import number, one_of, whole_number
@@ -46,7 +47,7 @@ from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
+from rulerlib.tasks.family import FRONTIER, Checked, Task, knob
 from rulerlib.tokens import Tokenizer, costs
 
 WAYS = {
@@ -227,20 +228,49 @@ class Stream:
         return texts, [*itertools.accumulate(added, initial=0)]
 
 
-class Records(Maker):
+@dataclass(frozen=True)
+class Records(Knobs, Task):
     """Makes the samples of one setting of the knobs; from ``seed`` the sentences are drawn."""
 
-    knobs: Knobs
+    family = "records"
+    category = FRONTIER
+    answer_tokens = 32
+    one_language = "its subjects are named in the language of the messages"
+    in_words: ClassVar = {
+        "records": "counts of records",
+        "records_most": "most frequent subject",
+        "records_user": "records of one user",
+    }
+
+    @property
+    def scoring(self) -> Scoring:
+        """How answers are judged."""
+        return COUNTS
+
+    @property
+    def most_queries(self) -> tuple[int | None, str]:
+        """The largest number of questions about one context, and the reason."""
+        return most_queries(self)
+
+    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
+        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
+        return explain(prediction, cut_off)
+
+    @classmethod
+    def read(cls, prompt: str, language: Language) -> str | None:
+        """Return the answer that follows from a prompt's text."""
+        return read(prompt, language)
+
     section = "records"
 
     @cached_property
-    def haystack(self) -> Messages:  # type: ignore[override]  # Its units have parts.
+    def filler(self) -> Messages:  # type: ignore[override]  # Its units have parts.
         """What the parts of messages cost."""
-        return _messages(self.language, self._seed, self.budget.tokenizer)
+        return _messages(self.language, self.seed, self.budget.tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return drafts about the records of one context, and a function that draws these."""
-        knobs, pool = self.knobs, self.haystack
+        knobs, pool = self, self.filler
         labels = rng.sample([*pool.sentences], knobs.num_labels)
         users = rng.sample([*pool.users], knobs.num_users)
         parts = self._parts(users, rng)
@@ -275,7 +305,7 @@ class Records(Maker):
     ) -> list[tuple[str, list[str], list[str]]]:
         """Return each part that a question can mean: words, dates (none: all), and people."""
         fill = partial(self.language.fill, "records", "within")
-        if self.knobs.within == "all":
+        if self.within == "all":
             return [(fill("all"), [], [*users])]
         if rng.random() < 0.5:
             return [(fill("user", user=user), [], [user]) for user in users]
@@ -289,7 +319,7 @@ class Records(Maker):
         self, index: int, rng: random.Random, queries: int, labels: Sequence[str], parts: int
     ) -> list[tuple[str, int, tuple[str, ...]]]:
         """Return different questions: a kind, the number of a part, and subjects that are named."""
-        ways, questions = WAYS[self.knobs.ask], list[tuple[str, int, tuple[str, ...]]]()
+        ways, questions = WAYS[self.ask], list[tuple[str, int, tuple[str, ...]]]()
         left = {way: [*itertools.product(range(parts), choices(way, labels))] for way in ways}
         for some in left.values():
             rng.shuffle(some)
@@ -316,7 +346,7 @@ class Records(Maker):
 
     def _fill(self, streams: Sequence[Stream], least: int, state: int, room: int) -> Filling:
         """Return records of ``room`` tokens, in any order."""
-        pool = self.haystack
+        pool = self.filler
 
         def make(size: int) -> tuple[list[str], int]:
             tokens = least + size
@@ -457,26 +487,9 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
     )
 
 
-FAMILY = Family(
-    name="records",
-    knobs=Knobs,
-    variants={
-        "records": Knobs(),
-        "records_most": Knobs(ask="label"),
-        "records_user": Knobs(ask="any", within="part"),
-    },
-    in_words={
-        "records": "counts of records",
-        "records_most": "most frequent subject",
-        "records_user": "records of one user",
-    },
-    category=FRONTIER,
-    scoring=COUNTS,
-    tokens_to_generate=32,
-    maker=Records,
-    one_language="its subjects are named in the language of the messages",
-    most_queries=most_queries,
-    explain=explain,
-    reader=read,
-)
-"""Our rows: how many there are; which occurs most or least; a person, or some days."""
+FAMILY = {
+    "records": Records(),
+    "records_most": Records(ask="label"),
+    "records_user": Records(ask="any", within="part"),
+}
+"""Our tasks: how many there are; which occurs most or least; a person, or some days."""

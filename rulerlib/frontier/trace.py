@@ -44,6 +44,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from typing import ClassVar
 
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.filling import Take
@@ -54,7 +55,7 @@ from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
+from rulerlib.tasks.family import FRONTIER, Checked, Task, knob
 from rulerlib.tokens import Tokenizer
 
 # What is asked about a list, each once.
@@ -321,26 +322,54 @@ class Operations(Haystack):
 _operations = lru_cache(4 * (OTHERS + 1))(Operations)
 
 
-class Programs(Maker):
+@dataclass(frozen=True)
+class Programs(Knobs, Task):
     """Makes the samples of one setting of the knobs; from ``seed`` the filling is drawn."""
 
-    knobs: Knobs
+    family = "trace"
+    category = FRONTIER
+    answer_tokens = 32
+    one_language = "a program has no language of its own (language sets that of the question)"
+    in_words: ClassVar = {
+        "trace": "the value of a call",
+        "trace_list": "a list at the end",
+    }
+
+    @property
+    def scoring(self) -> Scoring:
+        """How answers are judged."""
+        return VALUE
+
+    @property
+    def most_queries(self) -> tuple[int | None, str]:
+        """The largest number of questions about one context, and the reason."""
+        return most_queries(self)
+
+    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
+        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
+        return explain(prediction, cut_off)
+
+    @classmethod
+    def read(cls, prompt: str, language: Language) -> str | None:
+        """Return the answer that follows from a prompt's text."""
+        return read(prompt, language)
+
     section = "trace"
 
     @cached_property
-    def haystack(self) -> Haystack:
+    def filler(self) -> Haystack:
         """Functions or operations that change nothing, counted once."""
-        if self.knobs.program == "functions":
-            return _functions(self._seed, self.budget.length, self.budget.tokenizer)
-        return _operations(self._seed, 0, self.budget.tokenizer)
+        if self.program == "functions":
+            return _functions(self.seed, self.budget.length, self.budget.tokenizer)
+        return _operations(self.seed, 0, self.budget.tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return drafts about one program, and a function that fills it up."""
-        if self.knobs.program == "list":
+        if self.program == "list":
             place = rng.randrange(OTHERS + 1)
-            haystack = _operations(self._seed, place, self.budget.tokenizer)
+            haystack = _operations(self.seed, place, self.budget.tokenizer)
             return self._list(haystack, rng, queries)
-        count = self.knobs.num_steps
+        count = self.num_steps
         start = BLOCK * rng.randrange(LEAST // BLOCK)
         names = _kept(count * queries, rng)
         firsts = range(0, len(names), count)
@@ -355,13 +384,13 @@ class Programs(Maker):
             needed = map(turns.index, range(first, first + count))
             order = [*dict.fromkeys([*needed, *map(turns.index, range(len(names)))])]
             drafts.append(self._ask(f"{names[first]}({x})", way, needles, order))
-        return drafts, partial(self.haystack.take, start=start)
+        return drafts, partial(self.filler.take, start=start)
 
     def _list(
         self, haystack: Operations, rng: random.Random, queries: int
     ) -> tuple[list[Draft], Take]:
         """Return drafts about the list at the end, and a function that fills up."""
-        name, count, start = haystack.queried, self.knobs.num_steps, rng.randrange(OPERATIONS)
+        name, count, start = haystack.queried, self.num_steps, rng.randrange(OPERATIONS)
         views = rng.sample(VIEWS, len(VIEWS))[:queries]
         expressions = [view.format(name=name, place=rng.randrange(FEWEST)) for view in views]
         ways: list[list[int]] = []
@@ -387,7 +416,7 @@ class Programs(Maker):
         """Return the question about an expression, whose value is the last on its way."""
         question, facts = self.wording.question("trace", query=query), {"way": way[:-1]}
         # The list is made before the first of its operations.
-        needed = self.knobs.num_steps + (self.knobs.program == "list")
+        needed = self.num_steps + (self.program == "list")
         return Draft(*question, [str(way[-1])], needles, order, needed, facts=facts)
 
 
@@ -457,21 +486,8 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
     )
 
 
-FAMILY = Family(
-    name="trace",
-    knobs=Knobs,
-    variants={"trace": Knobs(), "trace_list": Knobs(program="list")},
-    in_words={
-        "trace": "the value of a call",
-        "trace_list": "a list at the end",
-    },
-    category=FRONTIER,
-    scoring=Scoring(("em_raw",), primary="em_raw", ruler="em_raw", extract=stated),
-    tokens_to_generate=32,
-    maker=Programs,
-    most_queries=most_queries,
-    explain=explain,
-    one_language="a program has no language of its own (language sets that of the question)",
-    reader=read,
-)  # fmt: skip
+VALUE = Scoring(("em_raw",), primary="em_raw", ruler="em_raw", extract=stated)
+"""Whether the value is right."""
+
+FAMILY = {"trace": Programs(), "trace_list": Programs(program="list")}
 """A chain of calls, and a list at the end of a program."""

@@ -8,7 +8,7 @@ lessons and simulations:
     papermill notebooks/niah.ipynb runs/window.ipynb -p model reference -p engine reference \\
         -y 'engine_options: {window: 1000}'
 
-The tasks themselves say how their prompts are read (`rulerlib.tasks.family.Family`).
+The tasks themselves say how their prompts are read (`rulerlib.tasks.family.Task`).
 """
 
 from __future__ import annotations
@@ -145,10 +145,10 @@ def answer(prompt: str, readers: Sequence[Reader] = ()) -> str:
     """
     for code in languages.available():
         pack = languages.load(code)
-        for family in tasks.FAMILIES.values():
+        for family in tasks.families().values():
             # A language without the wording of a family has no questions of it.
             with contextlib.suppress(MissingWordingError):
-                if (text := family.reader(prompt, pack)) is not None:
+                if (text := family.read(prompt, family.worded(pack))) is not None:
                     return text
         for read in readers:
             if (text := read(prompt, pack)) is not None:

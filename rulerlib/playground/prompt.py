@@ -11,7 +11,7 @@ import functools
 import itertools
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rulerlib import show
 from rulerlib.dataset import Dataset
@@ -22,25 +22,25 @@ from rulerlib.metrics import matches
 from rulerlib.playground.setting import TEXTS, Setting, where
 from rulerlib.prompts import Frame
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tasks import Task, niah
-from rulerlib.tasks.family import Maker
+from rulerlib.tasks.family import Task
+from rulerlib.tasks.niah import Niah
 
 TASK = "niah_single_2"
 """The task whose knobs are set anew; its streams of random numbers are used."""
 
 
-class OwnNeedles(niah.Needles):
-    """The maker of RULER's needles, but the value that is asked for may be the user's own."""
+class OwnNeedles(Niah):
+    """RULER's needles, but the value that is asked for can be the user's own."""
 
     fixed_value: str | None = None
 
-    def _draw(
-        self, rng: random.Random, count: int, draw: Callable[[], str]
+    def draw_values(
+        self, rng: random.Random, count: int, draw_key: Callable[[], str]
     ) -> dict[str, list[str]]:
-        drawn = super()._draw(rng, count, draw)
+        drawn = super().draw_values(rng, count, draw_key)
         if self.fixed_value is None:
             return drawn
-        stands = self.haystack.contains(self.fixed_value)
+        stands = self.filler.contains(self.fixed_value)
         require(not stands, "needle", f"{{{self.fixed_value}}}", TEXTS["rules"]["value"])
         return {key: [self.fixed_value] for key in drawn}
 
@@ -60,14 +60,13 @@ class Samples(Dataset):
     @functools.cached_property
     def row(self) -> Task:
         """The task, whose maker takes the user's own value."""
-        row = super().row
-        return replace(row, family=replace(row.family, maker=OwnNeedles))
+        return OwnNeedles(**super().row.settings())
 
-    def at(self, depth: float) -> Maker:
+    def at(self, depth: float) -> Task:
         """Return the maker of the samples with their needle at a depth, 0 (start) to 100 (end)."""
         maker = copy.copy(self.maker)
         assert isinstance(maker, OwnNeedles)
-        maker.knobs, maker.fixed_value = replace(maker.knobs, depth=depth), self.own
+        vars(maker).update(depth=depth, fixed_value=self.own)
         return maker
 
     def plan(self, index: int, depth: float) -> tuple[Draft, Take]:

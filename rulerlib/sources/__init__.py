@@ -31,9 +31,10 @@ from typing import Any
 from rulerlib import checkpoints, packages
 from rulerlib.errors import DataError, MissingWordingError, ParameterError, require
 from rulerlib.languages import NEEDED_BY, Language
-from rulerlib.sources.schemas import Collection, reader_of, unfolded
-from rulerlib.sources.source import Rows
+from rulerlib.sources.schemas import Collection, Question, Rows, has_passages, read_row
 from rulerlib.texts import read_file
+
+__all__ = ["Question", "Rows", "built_in", "open_source", "source_file"]
 
 _NO_SCHEMA = "not in the schema of SQuAD or HotpotQA or DROP"
 
@@ -76,7 +77,7 @@ def open_source(name: str, side: str = "validation") -> Rows:
     collection = Collection()
     for place, row in rows:
         try:
-            reader_of(row)(row, collection)
+            read_row(row, collection)
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else error
             raise DataError(f"{name}, {place}: {_NO_SCHEMA} ({reason}).") from error
@@ -128,7 +129,14 @@ def _read_json(path: Path) -> list[tuple[str, Any]]:
         rows = json.loads(content)
     except (ValueError, RecursionError) as error:
         return _read_lines(path, content, error)
-    rows, unit = unfolded(rows)
+    unit = "row"
+    if isinstance(rows, dict):
+        if rows.get("data") is not None:
+            rows, unit = rows["data"], "article"
+        elif has_passages(rows):
+            rows, unit = [{name: passage} for name, passage in rows.items()], "passage"
+        else:
+            rows = [rows]
     if not isinstance(rows, list):
         raise DataError(f"{path}: {_NO_SCHEMA} (no list of {unit}s).")
     return _numbered(unit, rows)

@@ -1,15 +1,13 @@
 """How SQuAD, HotpotQA and DROP are read, as released and as rows of the hub.
 
-`reader_of` returns the function that puts a row of some form into a `Collection`.
+`read_row` adds a row in any of these forms to a `Collection`:
 
 >>> collection = Collection()
->>> numbers = [collection.document(text) for text in ("Oxygen is element 8.", "Iron is 26.")]
->>> collection.ask("Which element is oxygen?", ["8", "8 "], targets=numbers[:1], related=numbers)
+>>> oxygen, iron = map(collection.document, ("Oxygen is element 8.", "Iron is 26."))
+>>> collection.ask("Which element is oxygen?", ["8", "8 "], [oxygen], [oxygen, iron])
 >>> source = collection.source()
->>> source.question(0)
-Question(text='Which element is oxygen?', answers=('8',), targets=(0,))
->>> source.num_documents, source.related(0)
-(2, [0, 1])
+>>> source.question(0).answers, source.num_documents, source.related(0)
+(('8',), 2, [0, 1])
 
 SQuAD (Rajpurkar et al. 2018).
 
@@ -24,9 +22,8 @@ On the hub, and in Danish sets such as ``alexandrainst/multi-wiki-qa:da`` and
     {"title": "Oxygen", "context": "Oxygen is element 8.",
      "question": "Which element is oxygen?", "answers": {"text": ["8"], "answer_start": [18]}}
 
-Related documents are those of the same article. Two keys of the built-in files are read as well:
-``"spellings"`` in a question of SQuAD or HotpotQA lists further accepted answers, which need not be
-in the text.
+Related documents are those of the same article. The built-in files have another key: in a question
+of SQuAD or HotpotQA, ``"spellings"`` lists further accepted answers, which need not be in the text.
 
 HotpotQA (Yang et al. 2018).
 
@@ -37,11 +34,11 @@ As released, documents are pairs of a title and its sentences::
      "context": [["Wile", ["Wile made traps.", " He was born in Ribe."]],
                  ["Acme", ["Acme was founded by Wile."]]]}
 
-On the hub, the same stand in columns: ``"context": {"title": [...], "sentences": [...]}`` and
+On the hub, the same data are in columns: ``"context": {"title": [...], "sentences": [...]}`` and
 ``"supporting_facts": {"title": [...], "sent_id": [...]}``.
 
 A document is its title and, below it, its sentences. A question whose supporting documents are
-not all there is left out. Its evidence is the supporting sentences; related documents are the
+not all in its row is left out. Its evidence is the supporting sentences; related documents are the
 others of its row.
 
 DROP (Dua et al. 2019).
@@ -55,52 +52,153 @@ As released, passages by their name::
          "validated_answers": [{"number": "", "date": {}, "spans": ["Oakland Raiders"]}]}]}}
 
 On the hub (``EleutherAI/drop``, of which inspect_evals reads the revision
-``619386fc7ffe6dace3cc6d3483c69b164ebf6bf3``), a row for each question, whose validated answers
-stand in columns::
+``619386fc7ffe6dace3cc6d3483c69b164ebf6bf3``), a row for each question, with validated answers in
+columns::
 
     {"query_id": "f37e", "passage": "Oakland won 29-6 ...", "question": "Which team won?",
      "answer": {"number": "", "date": {...}, "spans": ["Raiders"]},
      "validated_answers": {"number": [""], "date": [{...}], "spans": [["Oakland Raiders"]]}}
 
-The golds of a question are its answer and all validated ones, without repetition: a number, one
-or more spans, or a date. A question without any answer (the released training side has a few) is
-left out, and a warning counts them.
+The golds of a question are its answer and all validated ones, without duplicates: a number, one or
+more spans, or a date. Questions without an answer (the released training side has a few) are left
+out, and a warning counts them.
 
 The built-in files have further keys. A passage has a ``"title"``; those with the same one are
 related. A question has its ``"operation"`` and ``"unit"``; ``"passages"``, the names of all the
 passages that it needs if there are several (they must come before it in the file); and
-``"operands"``, the values that its answer is computed from: ``[passage, start, end, field]``, where
-``passage`` counts these passages from 0 and ``[start, end)`` are characters.
+``"operands"``, the values that its answer is computed from: ``[passage, start, end, field]``, in
+which ``passage`` counts these passages from 0 and ``[start, end)`` are characters.
 """
 
 from __future__ import annotations
 
+import random
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from rulerlib.errors import HALF
 from rulerlib.parts import Part
-from rulerlib.sources.source import Question, ReadingQuestion, Rows
+from rulerlib.texts import digest
+
+# Distractors are drawn from at least this many documents.
+POOL = 1_000
+
+# The id of a question that the validation side on the hub has twice, once with "/" for a question
+# mark (huggingface.co/datasets/EleutherAI/drop/discussions/2).
+KNOWN_DUPLICATE_ID = "28553293-d719-441b-8f00-ce3dc6df5398"
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question and the documents that it needs.
+
+    Attributes
+    ----------
+    text, answers
+        The question, and its references: any one of them suffices.
+    targets
+        The indices of the documents with the answer: one, or several in the order of the hops.
+    evidence
+        For HotpotQA, the sentences that the answer follows from, in the order of the hops.
+    golds
+        For DROP, every accepted answer as one or more spans; ``answers`` are the same as texts.
+    id
+        Its name in its data set, or ``""``.
+    facts
+        For DROP, its ``answer_kind`` (``"number"``, ``"span"``, ``"spans"``), and in the built-in
+        files its ``operation`` and ``unit``, what a number counts (``"goals"``).
+    within
+        The operands of the answer: for each the index of its document, and a part of that.
+    """
+
+    text: str
+    answers: tuple[str, ...]
+    targets: tuple[int, ...]
+    evidence: tuple[str, ...] = ()
+    golds: tuple[tuple[str, ...], ...] = ()
+    id: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    within: tuple[tuple[int, Part], ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """What a source's digest covers. Stored datasets cite digests: do not change its form."""
+        text = f"text={self.text!r}, answers={self.answers!r}, targets={self.targets!r}"
+        if not self.golds:
+            return f"Question({text})"
+        return f"ReadingQuestion({text}, golds={self.golds!r}, id={self.id!r})"
+
+
+class Rows:
+    """Questions and documents that were read from a file or a data set.
+
+    Each question comes with the documents on the same matter, its first distractors. In other
+    people's files, a distractor can contain the answer by chance, as in RULER.
+    """
+
+    def __init__(
+        self, documents: Sequence[str], questions: Sequence[tuple[Question, Sequence[int]]]
+    ) -> None:
+        self._documents, self._questions = documents, questions
+        self.num_documents, self.num_questions = len(documents), len(questions)
+
+    @cached_property
+    def digest(self) -> str:
+        """A short hash of all documents and questions."""
+        questions = [question.identity for question, _ in self._questions]
+        related = [repr(related) for _, related in self._questions]
+        return digest([*self._documents, *questions, *related])
+
+    @property
+    def questions(self) -> list[Question]:
+        """All questions."""
+        return [question for question, _ in self._questions]
+
+    def document(self, index: int) -> str:
+        """Return the text of a document."""
+        return self._documents[index]
+
+    def question(self, index: int) -> Question:
+        """Return a question."""
+        return self._questions[index][0]
+
+    def related(self, index: int) -> Sequence[int]:
+        """Return the documents on the same matter as a question, perhaps including its own."""
+        return self._questions[index][1]
+
+    def pool(self, count: int, seed: str) -> Sequence[int]:
+        """Return at least ``count`` documents to draw distractors from, or all there are."""
+        size = min(max(count, POOL), self.num_documents)
+        return random.Random(f"{seed} pool").sample(range(self.num_documents), size)
+
+    def only(self, fits: Callable[[Question], bool]) -> Rows:
+        """Return the same documents with the questions that fit; this source if all do."""
+        pairs = [pair for pair in self._questions if fits(pair[0])]
+        return self if len(pairs) == len(self._questions) else Rows(self._documents, pairs)
 
 
 class Collection:
-    """Collects documents, equal ones once, and the questions about them.
+    """Documents and questions while they are read.
 
     Attributes
     ----------
     articles
-        The documents of an article in their order, where rows that stand apart belong together.
-        Those of later rows come to a question's ``related`` documents, too.
+        The documents of each article, by title.
     passages
-        The passages of DROP by their name.
+        The document of each passage of DROP, by name.
     unanswered
-        The names of questions without an answer, in a data set that should answer them all.
+        The names of questions of DROP without an answer, which are left out.
     """
 
     def __init__(self) -> None:
+        # Dictionaries without values keep the order, and each document once.
         self.articles = defaultdict[str, dict[int, None]](dict)
         self.passages: dict[str, int] = {}
         self.unanswered: list[str] = []
@@ -124,70 +222,59 @@ class Collection:
         Raises
         ------
         TypeError, ValueError
-            If the question or an answer is no text.
+            If the question or an answer is not a string.
         """
         question = text(question, "question")
-        distinct = dict.fromkeys(text(answer, "an answer") for answer in answers)
-        references = tuple(answer for answer in distinct if answer)
-        if question and references:
-            targets = tuple(dict.fromkeys(targets))
-            self.add(Question(question, references, targets, evidence), related)
+        texts = [text(answer, "an answer") for answer in answers]
+        answers = tuple(dict.fromkeys(answer for answer in texts if answer))
+        if question and answers:
+            self.add(Question(question, answers, tuple(dict.fromkeys(targets)), evidence), related)
 
-    def add(self, question: Question, related: Iterable[int] = ()) -> None:
-        """Add a question that is ready."""
+    def add(self, question: Question, related: Iterable[int]) -> None:
+        """Add a question; ``related`` can still grow until `source` is called."""
         self._questions.append((question, related))
 
     def source(self) -> Rows:
         """Return the source of all that was collected."""
-        pairs = [(question, list(related)) for question, related in self._questions]
-        return Rows(list(self._documents), pairs)
+        pairs = [(question, [*related]) for question, related in self._questions]
+        return Rows([*self._documents], pairs)
 
 
-Row = Mapping[str, Any]
-
-
-def reader_of(row: Any) -> Callable[[Row, Collection], None]:
-    """Return the function that puts a row into a collection.
-
-    It may raise AttributeError, KeyError, TypeError or ValueError where the row is damaged.
+def read_row(row: Any, collection: Collection) -> None:
+    """Add a row in any of the known forms to a collection.
 
     Raises
     ------
-    TypeError, ValueError
-        If the row has none of the known forms.
+    AttributeError, KeyError, TypeError, ValueError
+        If the row has none of the known forms, or is damaged.
     """
     if not isinstance(row, Mapping):
         raise TypeError(f"no JSON object but {type(row).__name__}")
     if "paragraphs" in row:
-        return _read_article
-    if isinstance(row.get("context"), str):
-        return _read_squad
-    if isinstance(row.get("context"), (list, Mapping)):
-        return _read_hotpotqa
-    if "qa_pairs" in row:
-        return _read_passage
-    if isinstance(row.get("passage"), str) and "question" in row:
-        return _read_drop
-    # A file as released, or a line of JSON lines, has one passage or several by their names.
-    if any(isinstance(value, Mapping) and "qa_pairs" in value for value in row.values()):
-        return _read_passages
-    fields = ", ".join(map(repr, row))
-    raise ValueError(f"its fields are {fields[:80]}" if fields else "it has no fields")
+        _read_article(row, collection)
+    elif isinstance(row.get("context"), str):
+        _read_squad(row, collection)
+    elif isinstance(row.get("context"), (list, Mapping)):
+        _read_hotpotqa(row, collection)
+    elif "qa_pairs" in row:
+        _read_passage(row, collection, "")
+    elif isinstance(row.get("passage"), str) and "question" in row:
+        _ask(row, _passage(row, collection), collection, [])
+    elif has_passages(row):
+        for name, passage in row.items():
+            _read_passage(passage, collection, name)
+    else:
+        fields = ", ".join(map(repr, row))
+        raise ValueError(f"its fields are {fields[:80]}" if fields else "it has no fields")
 
 
-def unfolded(content: Any) -> tuple[Any, str]:
-    """Return the rows of a whole file, and what one of them is called in an error."""
-    if not isinstance(content, Mapping):
-        return content, "row"
-    if content.get("data") is not None:
-        return content["data"], "article"
-    if any(isinstance(value, Mapping) and "qa_pairs" in value for value in content.values()):
-        return [{name: passage} for name, passage in content.items()], "passage"
-    return [content], "row"
+def has_passages(row: Row) -> bool:
+    """Return whether a row is a dictionary of DROP's passages, by their names."""
+    return any(isinstance(value, Mapping) and "qa_pairs" in value for value in row.values())
 
 
 def text(value: Any, name: str) -> str:
-    """Return a text in one form (NFC), without white space around it."""
+    """Return a string in one form (NFC), without white space around it."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is no text but {type(value).__name__}")
     if half := HALF.search(value):
@@ -199,15 +286,18 @@ def items(value: Any, name: str) -> list[Any]:
     """Return the items of a list."""
     if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
         raise TypeError(f"{name} is no list but {type(value).__name__}")
-    return list(value)
+    return [*value]
+
+
+# --- SQuAD ---------------------------------------------------------------------------------------
 
 
 def _read_article(row: Row, collection: Collection) -> None:
-    paragraphs = [
-        (collection.document(context), paragraph)
-        for paragraph in items(row["paragraphs"], "paragraphs")
-        if (context := text(paragraph["context"], "context"))
-    ]
+    paragraphs = []
+    for paragraph in items(row["paragraphs"], "paragraphs"):
+        context = text(paragraph["context"], "context")
+        if context:
+            paragraphs.append((collection.document(context), paragraph))
     article = dict.fromkeys(number for number, _ in paragraphs)
     for number, paragraph in paragraphs:
         for question in items(paragraph["qas"], "qas"):
@@ -219,14 +309,13 @@ def _read_squad(row: Row, collection: Collection) -> None:
     if context:
         # Without a title, each document is an article of its own.
         article = collection.articles[repr(row.get("title") or row["context"])]
-        # A document comes again with each question about it.
-        article[collection.document(context)] = None
-        targets = [collection.document(context)]
-        collection.ask(row["question"], _squad_answers(row), targets, article)
+        document = collection.document(context)
+        article[document] = None
+        collection.ask(row["question"], _squad_answers(row), [document], article)
 
 
 def _squad_answers(row: Row) -> list[Any]:
-    """Return the answers of a question; none where the text does not answer it."""
+    """Return the answers of a question, or [] if the text does not answer it."""
     answers = row["answers"]
     if row.get("is_impossible"):
         return []
@@ -236,13 +325,15 @@ def _squad_answers(row: Row) -> list[Any]:
     return [*texts, *items(row.get("spellings") or (), "spellings")]
 
 
+# --- HotpotQA ------------------------------------------------------------------------------------
+
+
 def _read_hotpotqa(row: Row, collection: Collection) -> None:
     context, facts = row["context"], row["supporting_facts"]
     if isinstance(context, Mapping):
-        pairs = list(zip(context["title"], context["sentences"], strict=True))
-        supporting = list(
-            zip(items(facts["title"], "supporting_facts"), facts["sent_id"], strict=True)
-        )
+        pairs = [*zip(context["title"], context["sentences"], strict=True)]
+        titles = items(facts["title"], "supporting_facts")
+        supporting = [*zip(titles, facts["sent_id"], strict=True)]
     else:
         pairs = [(title, sentences) for title, sentences in context]
         supporting = [(title, number) for title, number in items(facts, "supporting_facts")]
@@ -254,40 +345,29 @@ def _read_hotpotqa(row: Row, collection: Collection) -> None:
         if title or content:
             numbers[title] = collection.document(f"{title}\n{content}".strip())
             told |= {(title, at): sentence.strip() for at, sentence in enumerate(sentences)}
-    facts = [(text(title, "supporting_facts"), number) for title, number in supporting]
-    if facts and all(title in numbers for title, _ in facts):
-        targets = [numbers[title] for title, _ in facts]
+    supporting = [(text(title, "supporting_facts"), number) for title, number in supporting]
+    if supporting and all(title in numbers for title, _ in supporting):
+        targets = [numbers[title] for title, _ in supporting]
         answers = [row["answer"], *items(row.get("spellings") or (), "spellings")]
-        # Some released facts name a sentence that is not there.
-        evidence = tuple(told[fact] for fact in facts if fact in told)
+        # Some released facts name a sentence that does not exist.
+        evidence = tuple(told[fact] for fact in supporting if fact in told)
         collection.ask(row["question"], answers, targets, numbers.values(), evidence)
 
 
-# The question that stands twice in the validation side on the hub, once with "/" for a question
-# mark (huggingface.co/datasets/EleutherAI/drop/discussions/2).
-TWICE = "28553293-d719-441b-8f00-ce3dc6df5398"
+# --- DROP ----------------------------------------------------------------------------------------
 
 _KINDS = ("number", "date", "spans")
 
 
-def _read_passage(row: Row, collection: Collection, name: str = "") -> None:
+def _read_passage(row: Any, collection: Collection, name: str) -> None:
     passage = _passage(_object(row, "a passage"), collection)
     collection.passages[name] = passage
-    related: Iterable[int] = ()
+    related: dict[int, None] = {}
     if row.get("title"):
         related = collection.articles[text(row["title"], "title")]
-        collection.articles[text(row["title"], "title")][passage] = None
+        related[passage] = None
     for question in items(row["qa_pairs"], "qa_pairs"):
         _ask(question, passage, collection, related)
-
-
-def _read_passages(row: Row, collection: Collection) -> None:
-    for name, passage in row.items():
-        _read_passage(passage, collection, name)
-
-
-def _read_drop(row: Row, collection: Collection) -> None:
-    _ask(row, _passage(row, collection), collection)
 
 
 def _passage(row: Row, collection: Collection) -> int:
@@ -297,32 +377,34 @@ def _passage(row: Row, collection: Collection) -> int:
     return collection.document(content)
 
 
-def _ask(row: Row, passage: int, collection: Collection, related: Iterable[int] = ()) -> None:
+def _ask(row: Any, passage: int, collection: Collection, related: Iterable[int]) -> None:
     row = _object(row, "a question")
     question = text(row["question"], "question")
     name = text(row.get("query_id") or "", "query_id")
     if not question:
         raise ValueError("a question is empty")
-    if name == TWICE and not question.endswith("?"):
+    if name == KNOWN_DUPLICATE_ID and not question.endswith("?"):
         return
-    golds = tuple(gold for gold in dict.fromkeys(map(_gold, _answers(row))) if gold)
+    golds = tuple(dict.fromkeys(gold for gold in map(_gold, _answers(row)) if gold))
     if not golds:
         collection.unanswered.append(name or question)
         return
-    answers = tuple(dict.fromkeys(map(", ".join, golds)))
-    number = re.fullmatch(r"-?[\d.,]+", golds[0][0])
-    kind = "spans" if len(golds[0]) > 1 else "number" if number else "span"
-    facts = {"answer_kind": kind}
-    facts |= {key: text(row[key], key) for key in ("operation", "unit") if key in row}
+    facts = {"answer_kind": "span"}
+    if len(golds[0]) > 1:
+        facts["answer_kind"] = "spans"
+    elif re.fullmatch(r"-?[\d.,]+", golds[0][0]):
+        facts["answer_kind"] = "number"
+    for key in ("operation", "unit"):
+        if key in row:
+            facts[key] = text(row[key], key)
     names = items(row.get("passages") or (), "passages")
     targets = tuple(collection.passages[name] for name in names) or (passage,)
     within = tuple(
-        (targets[at], Part("operand", start, end, field))
-        for at, start, end, field in items(row.get("operands") or (), "operands")
+        (targets[at], Part("operand", start, end, key))
+        for at, start, end, key in items(row.get("operands") or (), "operands")
     )
-    asked = ReadingQuestion(
-        question, answers, targets, golds=golds, id=name, facts=facts, within=within
-    )
+    answers = tuple(dict.fromkeys(", ".join(gold) for gold in golds))
+    asked = Question(question, answers, targets, (), golds, name, facts, within)
     collection.add(asked, related)
 
 
@@ -330,21 +412,25 @@ def _answers(row: Row) -> list[Any]:
     """Return the answer and the validated answers of a question."""
     validated = row.get("validated_answers") or []
     if isinstance(validated, Mapping):
-        columns = zip(*(items(validated[kind], kind) for kind in _KINDS), strict=True)
-        validated = [dict(zip(_KINDS, values, strict=True)) for values in columns]
+        columns = [items(validated[kind], kind) for kind in _KINDS]
+        rows = zip(*columns, strict=True)
+        validated = [dict(zip(_KINDS, values, strict=True)) for values in rows]
     return [row["answer"], *items(validated, "validated_answers")]
 
 
-def _gold(answer: Row) -> tuple[str, ...]:
+def _gold(answer: Any) -> tuple[str, ...]:
     """Return the spans of an answer: its number, else its spans, else its date; or none."""
     number = _object(answer, "an answer")["number"]
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         number = str(number)
     date = _object(answer.get("date") or {}, "a date")
-    parts = (text(date.get(part) or "", part) for part in ("day", "month", "year"))
-    listed = (text(span, "a span") for span in items(answer.get("spans") or (), "spans"))
-    either = (text(number or "", "number"),), tuple(listed), (" ".join(filter(None, parts)),)
-    return next((spans for kind in either if (spans := tuple(filter(None, kind)))), ())
+    day = [text(date.get(part) or "", part) for part in ("day", "month", "year")]
+    spans = [text(span, "a span") for span in items(answer.get("spans") or (), "spans")]
+    for way in ([text(number or "", "number")], spans, [" ".join(filter(None, day))]):
+        found = tuple(span for span in way if span)
+        if found:
+            return found
+    return ()
 
 
 def _object(value: Any, name: str) -> Row:

@@ -26,13 +26,13 @@ An example of ``drop_2`` (English, shortened)::
 After Dua et al. 2019, "DROP: A Reading Comprehension Benchmark Requiring Discrete Reasoning Over
 Paragraphs", in the words of inspect_evals. By default the passages are a fictional chronicle, in
 the language's ``drop.json.gz``, so that no model knows an answer by heart; ``source`` takes DROP
-itself instead. A real question may fit several passages ("How long was the longest field goal?"),
-so among others it names its passage by the first words.
+itself instead. A question of DROP can fit several passages ("How long was the longest field
+goal?"), so among others it names its passage by the first words.
 
 ==========  ======================================================================
 `drop_1`    the passage alone, however long it is
 `drop_2`    the passage among others that look like it, filled to the length
-`drop_3`    the same, and what the answer is computed from stands in two passages
+`drop_3`    the same, and the answer is computed from two passages
 ==========  ======================================================================
 """
 
@@ -47,20 +47,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rulerlib.errors import DataError, ParameterError, flag, one_of, require, whole_number
+from rulerlib.errors import DataError, ParameterError, flag, one_of, whole_number
 from rulerlib.haystack import Draft, Needle, depth_of, depths_of, one_depth
-from rulerlib.languages import Language
-from rulerlib.metrics.short_answers import Golds
+from rulerlib.metrics.short_answers import Golds, spans_of
 from rulerlib.parts import Part
+from rulerlib.samples import Prediction
 from rulerlib.scoring import DROP
-from rulerlib.sources import built_in, source_file
-from rulerlib.sources.source import Question, ReadingQuestion, Rows
-from rulerlib.tasks import mistakes, qa
-from rulerlib.tasks.documents import Documents
-from rulerlib.tasks.family import READING, Checked, Family, knob
+from rulerlib.sources import Question, Rows, built_in, source_file
+from rulerlib.tasks import mistakes
+from rulerlib.tasks.documents import Documents, DocumentTask, opened
+from rulerlib.tasks.family import READING
+from rulerlib.tasks.qa import check_source
 from rulerlib.texts import digest
 
-# Tokens in which a model may reason before its answer.
+# Tokens in which a model can reason before its answer.
 REASONING = 384
 
 # Words of a passage by which a question names it.
@@ -83,273 +83,288 @@ OPERATIONS = (
 
 
 @dataclass(frozen=True)
-class Knobs(Checked):
-    """What can be set about reading with arithmetic.
+class Drop(DocumentTask):
+    """A task of reading with arithmetic.
 
     Attributes
     ----------
     passages
-        How many passages an answer needs, 1 to 3; DROP itself has only questions about one.
+        How many passages an answer needs, 1 to 3; DROP has only questions about one.
     distractors
         Whether other passages fill the prompt to its length.
     source
-        None: the language's own file. Else a file of DROP, or such a data set of the hub,
+        None: the language's own file. Otherwise a file of DROP, or such a data set of the hub,
         ``"EleutherAI/drop"``.
     train
-        The file or data set from which examples are drawn; questions that ``source`` asks are
-        left out. Default: the training side of ``source``, which the built-in files and data sets
-        of the hub have. Another file has none.
+        The file or data set from which examples are drawn, without the questions of ``source``.
+        Default: the training side of ``source``, which the built-in files and data sets of the hub
+        have. Another file has none.
     operation
-        What is asked for, one of `OPERATIONS`; None: all. DROP itself does not name them.
+        Which questions are asked, one of `OPERATIONS`, or None for all. DROP does not name them.
     fewshot
         Number of examples before the question; 0 or False for none. Default: 3, or 0 if ``source``
         is a file and ``train`` is not set.
     fewshot_seed
-        From which they are drawn. All samples have the same ones.
+        The seed from which examples are drawn. All samples have the same ones.
     reasoning
         Whether the model is asked to think before it writes its answer in a last line. False asks
         for the answer alone, which ends with its line, as suits a base model.
     context
-        False leaves out all passages: what a model answers from the question alone.
+        False leaves out all passages, to see what a model answers from the question alone.
     depth
-        None: depths as in the other tasks. A number from 0 (start) to 100 (end) puts the passage
-        there among the others.
+        If None, depths as in the other tasks. A number from 0 (start) to 100 (end) sets the depth
+        of the passage among the others.
     """
 
-    passages: int = knob(1, whole_number, 1, 3)
-    distractors: bool = knob(True, flag)
-    source: str | None = knob(None, qa.source_name)
-    train: str | None = knob(None, qa.source_name)
-    operation: str | None = knob(None, one_of, OPERATIONS)
+    passages: int = 1
+    distractors: bool = True
+    source: str | None = None
+    train: str | None = None
+    operation: str | None = None
     fewshot: int = 3
-    fewshot_seed: int = knob(42, whole_number, 0)
-    reasoning: bool = knob(True, flag)
-    context: bool = knob(True, flag)
-    depth: float | None = knob(None, one_depth)
+    fewshot_seed: int = 42
+    reasoning: bool = True
+    context: bool = True
+    depth: float | None = None
+
+    family = "drop"
+    category = READING
+    scoring = DROP
+    answer_tokens = 48
+    one_language = "its questions come with their passages, in the language of these"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        whole_number("passages", self.passages, 1, 3)
+        flag("distractors", self.distractors)
+        check_source("source", self.source)
+        check_source("train", self.train)
+        if self.operation is not None:
+            one_of("operation", self.operation, OPERATIONS)
         if self.fewshot is False:
             object.__setattr__(self, "fewshot", 0)
         whole_number("fewshot", self.fewshot, 0)
-        among = self.passages == 1 and self.distractors
-        allowed_values = "None unless one passage stands among others"
-        require(self.depth is None or among, "depth", self.depth, allowed_values)
+        whole_number("fewshot_seed", self.fewshot_seed, 0)
+        flag("reasoning", self.reasoning)
+        flag("context", self.context)
+        if self.depth is not None:
+            one_depth("depth", self.depth)
+            if self.passages > 1 or not self.distractors:
+                allowed = "None unless one passage stands among others"
+                raise ParameterError("depth", self.depth, allowed)
+
+    def defaults(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return no examples as the default if ``source`` is a file, which has no training side."""
+        source = parameters.get("source")
+        is_file = isinstance(source, str) and source_file(source) is not None
+        return {"fewshot": 0} if is_file and parameters.get("train") is None else {}
 
     @property
     def alone(self) -> bool:
-        """Whether one passage stands alone in a prompt, which so has a length of its own."""
+        """Whether a prompt has one passage only, so that its length is that of the passage."""
         return self.passages == 1 and not self.distractors
 
+    @property
+    def reasoning_tokens(self) -> int:
+        """Tokens for the reasoning before the answer."""
+        return REASONING if self.reasoning else 0
 
-def defaults(knobs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return no examples as the default if the questions come from a file without a training side.
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """An answer without reasoning ends with its line."""
+        return () if self.reasoning else ("\n",)
 
-    >>> defaults({"source": __file__}), defaults({"source": __file__, "train": "train.json"})
-    ({'fewshot': 0}, {})
-    """
-    source = knobs.get("source")
-    is_file = isinstance(source, str) and source_file(source) is not None
-    return {"fewshot": 0} if is_file and knobs.get("train") is None else {}
+    @property
+    def most_queries(self) -> tuple[int | None, str]:
+        """Any number of questions, if they share passages."""
+        return (None, "") if self.context else (1, "context=False leaves no context to share")
 
-
-def most_queries(knobs: Knobs) -> tuple[int | None, str]:
-    """Return how many questions one context can be asked (None: any number), and why."""
-    return (None, "") if knobs.context else (1, "context=False leaves no context to share")
-
-
-class Alone(Documents):
-    """Passages of which no other one is put beside those that are asked about."""
-
-    @cached_property
-    def longest(self) -> int:
-        return 0
-
-
-class Reading(qa.Questions):
-    """Makes the samples of one setting; ``seed`` decides the order of the questions."""
-
-    knobs: Knobs  # type: ignore[assignment]  # A family has knobs of its own.
+    # --- The passages ------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
         """The file or data set of the questions."""
-        return self.knobs.source or built_in(self.language, "drop")
+        return self.source or built_in(self.language, "drop")
 
     @cached_property
-    def source(self) -> Rows:
-        """The source of questions and passages."""
-        knobs, rows = self.knobs, _reading(self.name, qa.opened(self.name))
+    def rows(self) -> Rows:
+        """The questions with the wanted number of passages and operation, and all passages."""
+        rows = _with_golds(self.name, opened(self.name))
         counts = sorted({len(question.targets) for question in rows.questions})
-        allowed_values = (
-            f"one of {counts}, the numbers of passages that questions of {self.name} need"
-        )
-        require(knobs.passages in counts, "passages", knobs.passages, allowed_values)
-        rows = rows.only(lambda question: len(question.targets) == knobs.passages)
-        if knobs.operation is not None:
-            names = sorted({_operation(question) or "" for question in rows.questions} - {""})
-            allowed_values = (
-                f"one of {names}, those of {self.name}"
-                if names
-                else (f"None, because {self.name} does not name the operations of its questions")
-            )
-            require(knobs.operation in names, "operation", knobs.operation, allowed_values)
-            rows = rows.only(lambda question: _operation(question) == knobs.operation)
-        return rows
+        if self.passages not in counts:
+            allowed = f"one of {counts}, the numbers of passages that questions of {self.name} need"
+            raise ParameterError("passages", self.passages, allowed)
+        rows = rows.only(lambda question: len(question.targets) == self.passages)
+        if self.operation is None:
+            return rows
+        names = sorted({question.facts.get("operation", "") for question in rows.questions} - {""})
+        if self.operation not in names:
+            allowed = f"one of {names}, those of {self.name}"
+            if not names:
+                allowed = f"None, because {self.name} does not name the operations of its questions"
+            raise ParameterError("operation", self.operation, allowed)
+        return rows.only(lambda question: question.facts.get("operation") == self.operation)
 
     @cached_property
     def training(self) -> Rows:
-        """The source of examples."""
-        knobs = self.knobs
-        name, side = knobs.train or knobs.source, "validation" if knobs.train else "train"
-        if name is None:
-            name, side = built_in(self.language, "drop_train"), "validation"
-        elif knobs.train is None and source_file(name) is not None:
-            why = f"the file {name} has no training side"
-            if not knobs.fewshot:
-                raise ParameterError("train", None, f"a file or a data set of the hub: {why}")
-            raise ParameterError(
-                "fewshot",
-                knobs.fewshot,
-                f"0: {why} (set 'train' to a file or a data set of the hub to draw examples from)",
-            )
-        training = _reading(name, qa.opened(name, side))
-        # A file may have several paths and copies, so texts are compared.
-        asked = {_text(self.source, question) for question in self.source.questions}
+        """The questions from which examples are drawn."""
+        if self.train:
+            parameter, name, side = "train", self.train, "validation"
+        elif self.source is None:
+            parameter, name, side = "source", built_in(self.language, "drop_train"), "validation"
+        else:
+            parameter, name, side = "source", self.source, "train"
+            if source_file(name) is not None:
+                self._lacks_training(name)
+        training = _with_golds(name, opened(name, side))
+        # A file can have several paths and copies, so texts are compared.
+        asked = {_text(self.rows, question) for question in self.rows.questions}
         rest = training.only(lambda question: _text(training, question) not in asked)
-        allowed_values = f"a source of other questions: {self.name} asks all of these"
-        require(rest.num_questions, "train" if knobs.train else "source", name, allowed_values)
+        if not rest.num_questions:
+            allowed = f"a source of other questions: {self.name} asks all of these"
+            raise ParameterError(parameter, name, allowed)
         return rest
+
+    def _lacks_training(self, name: str) -> None:
+        why = f"the file {name} has no training side"
+        if not self.fewshot:
+            raise ParameterError("train", None, f"a file or a data set of the hub: {why}")
+        allowed = f"0: {why} (set 'train' to a file or a data set of the hub to draw examples from)"
+        raise ParameterError("fewshot", self.fewshot, allowed)
 
     @property
     def digest(self) -> str:
-        """A short hash by which a dataset cites its passages, questions, examples and wording."""
+        """A short hash of the passages, questions, examples and wording."""
         wording = repr(self.language.templates.get("reading"))
-        training = self.training.digest if self.knobs.fewshot else ""
-        return digest([wording, self.source.digest, training])
+        training = self.training.digest if self.fewshot else ""
+        return digest([wording, self.rows.digest, training])
 
     @property
     def label(self) -> str:
-        return self.language.text("reading", "passage" if self.knobs.alone else "passages")
+        """What stands before each passage."""
+        return self.language.text("reading", "passage" if self.alone else "passages")
 
     @property
     def wanted(self) -> int | None:
-        return None if self.knobs.distractors else self.knobs.passages
+        """The number of passages in the prompt, or None for all that fit."""
+        return None if self.distractors else self.passages
 
     @cached_property
-    def haystack(self) -> Documents:  # type: ignore[override]  # As in question answering.
-        kind = Documents if self.knobs.distractors else Alone
-        return kind(self.source, self.label, self.budget, self._seed)
+    def filler(self) -> Documents:  # type: ignore[override]  # Its units are documents.
+        """The passages."""
+        passages = super().filler
+        if not self.distractors:
+            # No other passage has to fit.
+            passages.longest = 0
+        return passages
 
-    def asked(self, index: int, rng: random.Random, queries: int) -> list[qa.NumberedQuestion]:
-        source = self.source
+    # --- The questions -----------------------------------------------------------------------
+
+    def asked(self, index: int, queries: int) -> list[int]:
+        """Return the numbers of the questions about one context, which share their passages."""
         if queries == 1:
-            number = self._number(index)
-            return [(number, source.question(number))]
-        groups = self._groups
-        most = max(map(len, groups))
-        allowed_values = f"at most {most}, the most questions about one passage of {self.name}"
-        require(queries <= most, "queries_per_context", queries, allowed_values)
-        groups = [group for group in groups if len(group) >= queries]
-        turn, at = divmod(index, len(groups))
-        group = groups[at]
-        numbers = (group[(turn * queries + step) % len(group)] for step in range(queries))
-        return [(number, source.question(number)) for number in numbers]
-
-    @cached_property
-    def _groups(self) -> list[list[int]]:
-        """The questions about each passage by number, in random order."""
+            return super().asked(index, queries)
         groups = defaultdict[tuple[int, ...], list[int]](list)
-        for number in self._order:
-            groups[tuple(self.source.question(number).targets)].append(number)
-        return list(groups.values())
+        for number in self.order:
+            groups[self.rows.question(number).targets].append(number)
+        most = max(map(len, groups.values()))
+        if queries > most:
+            allowed = f"at most {most}, the most questions about one passage of {self.name}"
+            raise ParameterError("queries_per_context", queries, allowed)
+        large = [group for group in groups.values() if len(group) >= queries]
+        turn, at = divmod(index, len(large))
+        group = large[at]
+        return [group[(turn * queries + step) % len(group)] for step in range(queries)]
 
-    def _drafts(self, questions: Sequence[Question], index: int, rng: random.Random) -> list[Draft]:
-        targets = list(questions[0].targets)
+    def place(
+        self, questions: Sequence[Question], index: int, rng: random.Random
+    ) -> dict[int, float]:
+        """Return the depth of each passage that the questions need."""
+        targets = [*questions[0].targets]
         if len(targets) > 1:
             depths = depths_of(len(targets), rng)
             rng.shuffle(targets)
         else:
-            depths = [depth_of(index) if self.knobs.depth is None else self.knobs.depth]
-        placed = dict(zip(targets, depths, strict=True)) if self.knobs.context else {}
-        return [self._draft(question, placed) for question in questions]
+            depths = [depth_of(index) if self.depth is None else self.depth]
+        return dict(zip(targets, depths, strict=True))
 
-    def _draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
-        assert isinstance(question, ReadingQuestion)
-        language, knobs = self.language, self.knobs
-        template = "template" if knobs.context else "no_context_template"
+    def draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
+        """Return one question, given the depths of its passages."""
         system, examples = self._system
-        text = language.fill("reading", template, query=self._question(question))
-        head, _, tail = _split(text) if knobs.context else ("", "", text)
-        prefix = language.text("reading", "answer_prefix")
-        if knobs.reasoning:
-            tail, prefix = f"{tail}{prefix}\n\n{language.text('reading', 'reasoning')}", ""
-        passages = "\n".join(self.source.document(target) for target in question.targets)
-        draft = Draft(
-            f"{system}\n\n{head}", tail, prefix, list(question.answers),
-            answer=max(question.answers, key=len), golds=question.golds, id=question.id,
-            cluster=hashlib.md5(passages.encode(), usedforsecurity=False).hexdigest(),
-            head_parts=[Part("system", 0, len(system)), *examples], facts=dict(question.facts),
-        )  # fmt: skip
+        head, tail, prefix = self.prompt(self._query(question))
+        draft = Draft(f"{system}\n\n{head}", tail, prefix, [*question.answers])
+        draft.answer = max(question.answers, key=len)
+        draft.golds, draft.id, draft.facts = question.golds, question.id, dict(question.facts)
+        passages = "\n".join(self.rows.document(target) for target in question.targets)
+        draft.cluster = hashlib.md5(passages.encode(), usedforsecurity=False).hexdigest()
+        draft.head_parts = [Part("system", 0, len(system)), *examples]
         for target, depth in placed.items():
-            document = self.haystack.counted.text(target)
-            value = _standing(document, question.golds)
+            document = self.filler.text(target)
+            value = _first_gold(document, question.golds)
             within = [part for passage, part in question.within if passage == target]
             draft.needles.append(Needle(document, depth, value, within=within))
         if placed:
-            self._ask(draft, question, [*placed])
+            self.record_targets(draft, question, [*placed])
         return draft
 
-    def _question(self, question: Question) -> str:
-        """Return the question; among others a real one says which passage it is about."""
-        if self.knobs.source is None or not self.knobs.distractors or not self.knobs.context:
+    def prompt(self, question: str) -> tuple[str, str, str]:
+        """Return the text before the context, the text after it, and the answer prefix."""
+        prefix = self.language.text("reading", "answer_prefix")
+        if self.context:
+            text = self.language.fill("reading", "template", query=question)
+            head, _, tail = text.partition("{context}")
+        else:
+            head, tail = "", self.language.fill("reading", "no_context_template", query=question)
+        if self.reasoning:
+            reasoning = self.language.text("reading", "reasoning")
+            return head, f"{tail}{prefix}\n\n{reasoning}", ""
+        return head, tail, prefix
+
+    def _query(self, question: Question) -> str:
+        """Return the question; among other passages, one of DROP names its own."""
+        if self.source is None or not self.distractors or not self.context:
             return question.text
-        opening = " ".join(self.source.document(question.targets[0]).split()[:OPENING])
+        words = self.rows.document(question.targets[0]).split()
+        opening = " ".join(words[:OPENING])
         return self.language.fill("reading", "opening", opening=opening, query=question.text)
 
     @cached_property
     def _system(self) -> tuple[str, list[Part]]:
         """The instruction with its examples, and the parts that these are."""
-        knobs, language = self.knobs, self.language
-        texts = [language.text("reading", "instruction")]
-        if not knobs.reasoning:
-            texts.append(language.text("reading", "alone"))
-        examples = list[Part]()
-        if knobs.fewshot:
-            before, _, after = language.text("reading", "examples").partition("{examples}")
-            text = " ".join([*texts, before])
-            for number, example in enumerate(self._examples):
-                text += "\n\n" * (number > 0)
-                examples.append(Part("example", len(text), len(text) + len(example)))
-                text += example
-            return text + after, examples
-        return " ".join(texts), examples
+        text = self.language.text("reading", "instruction")
+        if not self.reasoning:
+            text += " " + self.language.text("reading", "alone")
+        if not self.fewshot:
+            return text, []
+        before, _, after = self.language.text("reading", "examples").partition("{examples}")
+        text += " " + before
+        parts = list[Part]()
+        for example in self._examples():
+            if parts:
+                text += "\n\n"
+            parts.append(Part("example", len(text), len(text) + len(example)))
+            text += example
+        return text + after, parts
 
-    @cached_property
     def _examples(self) -> list[str]:
-        training, language, count = self.training, self.language, self.knobs.fewshot
-        total = training.num_questions
-        allowed_values = f"at most {total}, the questions of the training side"
-        require(count <= total, "fewshot", count, allowed_values)
-        numbers = random.Random(self.knobs.fewshot_seed).sample(range(total), count)
-        return [_example(training, training.question(number), language) for number in numbers]
+        """Return worked examples: passage, question and first gold of each."""
+        total = self.training.num_questions
+        if self.fewshot > total:
+            allowed = f"at most {total}, the questions of the training side"
+            raise ParameterError("fewshot", self.fewshot, allowed)
+        examples = []
+        for number in random.Random(self.fewshot_seed).sample(range(total), self.fewshot):
+            question = self.training.question(number)
+            text = self.training.document(question.targets[0])
+            passage = self.language.fill("reading", "passage", text=text)
+            asked = self.language.fill("reading", "template", query=question.text)
+            _, _, tail = asked.partition("{context}")
+            prefix = self.language.text("reading", "answer_prefix")
+            examples.append(f"{passage}{tail}{prefix} {question.answers[0]}")
+        return examples
 
-
-def _operation(question: Question) -> str | None:
-    assert isinstance(question, ReadingQuestion)
-    return question.facts.get("operation")
-
-
-def _example(source: Rows, question: Question, language: Language) -> str:
-    """Return a worked example: its passage, the question, and the first gold."""
-    (target,) = question.targets
-    passage = language.fill("reading", "passage", text=source.document(target))
-    _, _, tail = _split(language.fill("reading", "template", query=question.text))
-    return f"{passage}{tail}{language.text('reading', 'answer_prefix')} {question.answers[0]}"
-
-
-def _split(text: str) -> tuple[str, str, str]:
-    return text.partition("{context}")
+    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
+        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
+        return mistakes.explain_reading(prediction, cut_off)
 
 
 def _text(source: Rows, question: Question) -> tuple[str, str]:
@@ -358,18 +373,17 @@ def _text(source: Rows, question: Question) -> tuple[str, str]:
     return " ".join(passage.split()).casefold(), " ".join(question.text.split()).casefold()
 
 
-def _reading(name: str, source: Rows) -> Rows:
-    """Return a source, checked to have answers with spans, as SQuAD and HotpotQA have not."""
-    numbers = range(source.num_questions)
-    if not all(isinstance(source.question(number), ReadingQuestion) for number in numbers):
+def _with_golds(name: str, source: Rows) -> Rows:
+    """Return a source, checked to have golds, which SQuAD and HotpotQA do not have."""
+    if not all(question.golds for question in source.questions):
         raise DataError(f"{name}: its questions are not in the schema of DROP.")
     return source
 
 
-def _standing(document: str, golds: Golds) -> tuple[int, int] | None:
-    """Return where the first gold that stands in a passage as it is written begins and ends."""
+def _first_gold(document: str, golds: Golds) -> tuple[int, int] | None:
+    """Return start and end of the first span of a gold that a passage contains."""
     for gold in golds:
-        for span in [gold] if isinstance(gold, str) else gold:
+        for span in spans_of(gold):
             # Not the 5 in 25, 5.5 or 1,500.
             hit = re.search(rf"(?<![\w.,-]){re.escape(span)}(?![\w-]|[.,]\d)", document)
             if hit:
@@ -377,19 +391,5 @@ def _standing(document: str, golds: Golds) -> tuple[int, int] | None:
     return None
 
 
-FAMILY = Family(
-    name="drop",
-    knobs=Knobs,
-    variants={"drop_1": Knobs(distractors=False), "drop_2": Knobs(), "drop_3": Knobs(passages=2)},
-    category=READING,
-    scoring=DROP,
-    tokens_to_generate=48,
-    maker=Reading,
-    one_language="its questions come with their passages, in the language of these",
-    most_queries=most_queries,
-    defaults=defaults,
-    explain=mistakes.explain_reading,
-    reasoning=lambda knobs: REASONING if knobs.reasoning else 0,
-    stop=lambda knobs: () if knobs.reasoning else ("\n",),
-)
-"""Three settings of our own: the passage alone, among others, and two passages among others."""
+TASKS = {"drop_1": Drop(distractors=False), "drop_2": Drop(), "drop_3": Drop(passages=2)}
+"""The passage alone, among others, and two passages among others."""

@@ -1,178 +1,275 @@
-"""What a task family offers to everyone, and what makes its samples.
+"""What all task families share: the base class `Task`.
 
-A family is one module that ends with its value, ``FAMILY``. Whoever wants to know something
-of a task asks that value; no module outside a family asks which family it is.
+A family of tasks is a subclass of `Task`: a dataclass whose fields are the parameters that a user
+can set, with methods that make prompts and judge answers. A task is an instance, for example
+``Niah(haystack="noise")``, and each family's module ends with a dictionary of its tasks by name.
 """
 
 from __future__ import annotations
 
+import copy
+import functools
 import random
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
 
-from rulerlib.errors import DataError, number
+from rulerlib.errors import DataError, MissingWordingError, ParameterError, number, whole_number
 from rulerlib.filling import Budget, Filled, Take, TooLongError, fill
 from rulerlib.haystack import Draft, Haystack, prose
-from rulerlib.languages import Language
+from rulerlib.languages import Language, placeholders, read_toml
 from rulerlib.parts import Part
 from rulerlib.samples import Prediction
-from rulerlib.scoring import Scoring
+from rulerlib.scoring import LIST, Scoring
+from rulerlib.tasks import mistakes
 from rulerlib.texts import digest
 
 # How many drafts are tried, where drafts differ in length and the budget is all but too small.
 ATTEMPTS = 100
 
-# How often something is drawn anew that stands in the text by chance, or twice.
+# How many times to draw again a key or value that the text already contains.
 TRIES = 1000
+
+MOST_QUERIES = 1000
+"""The largest number of questions about one context."""
 
 T = TypeVar("T")
 
 RETRIEVAL, TRACING, AGGREGATION, QUESTIONS = RULER_CATEGORIES = (
-    "retrieval", "multi-hop tracing", "aggregation", "question answering",
-)  # fmt: skip
+    "retrieval",
+    "multi-hop tracing",
+    "aggregation",
+    "question answering",
+)
 """RULER's four categories of tasks (Hsieh et al. 2024, section 3)."""
 
 BESIDE = "beside RULER"
-"""The category of the settings of RULER's families that are not among its thirteen tasks, so that
-no mean over a category of RULER's holds them."""
+"""The category of settings of RULER's families that are not among its thirteen tasks. They do not
+count in the averages of RULER's categories."""
 
 READING = "reading comprehension"
 """The category of questions whose answers must be worked out from a passage."""
 
 FRONTIER = "frontier"
-"""The category of tasks that tell today's best models apart, which RULER's hardly do."""
-
-
-def share(name: str, value: Any, most: float = 1) -> None:
-    """Check that a knob is a share of something, and no more than ``most``."""
-    number(name, value, 0, most)
+"""The category of tasks that still separate today's best models."""
 
 
 def fresh(what: str, draw: Callable[[], T | None]) -> T:
-    """Return the first thing that is drawn and stands nowhere in the text; None is drawn anew.
+    """Return the first value drawn that is not None, in at most ``TRIES`` attempts.
+
+    ``draw`` returns None for a value that the text already contains.
 
     Raises
     ------
     DataError
-        If there is none in ``TRIES`` tries: says ``what`` was looked for.
+        If every attempt returns None: names ``what`` could not be drawn.
     """
     for _ in range(TRIES):
-        if (drawn := draw()) is not None:
+        drawn = draw()
+        if drawn is not None:
             return drawn
     raise DataError(
-        f"No {what} was found in {TRIES} tries that does not stand in the haystack already."
+        f"Could not draw a {what} that is not already in the haystack ({TRIES:,} attempts)."
     )
 
 
-def knob(default: Any, check: Callable[..., Any], *limits: Any, later: bool = False) -> Any:
-    """Return the field of a knob.
+class Task(ABC):
+    """One task: the parameters of a family, and what makes and judges its prompts.
 
-    Parameters
+    A family is a subclass decorated with ``@dataclass(frozen=True)``. It sets `family`,
+    `category`, `scoring` and `answer_tokens`, and defines `plan`. Its fields are parameters, and
+    ``__post_init__`` checks them. `ready` returns a copy that can make prompts: only that one has
+    the attributes ``language`` to ``seed``.
+
+    Attributes
     ----------
-    default
-        Where it is None, None is allowed and checked no further.
-    check, limits
-        A check of `rulerlib.errors`, which is called with the knob's name, its value and these.
+    family
+        The name of the family: ``"niah"``.
+    category
+        One of ``RULER_CATEGORIES``, or another name.
+    in_words
+        What each task of the family asks for in a few words, for figures.
     later
-        Whether the knob came after the first datasets were written. A dataset states it only where
-        it is not the default, so that those that were written before stay what they are.
-    """
-    return field(default=default, metadata={"check": check, "limits": limits, "later": later})
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What can be set about a family: each `knob` is checked when a value is made.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work, alone or with the others: says what is allowed.
-    """
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if "check" in item.metadata and not (value is None and item.default is None):
-                item.metadata["check"](item.name, value, *item.metadata["limits"])
-
-
-class Maker(ABC):
-    """Makes the samples of one setting of a family's knobs.
-
-    A family says in ``plan`` what one context holds, and where it is neither prose nor noise, what
-    its ``haystack`` is.
-
-    Parameters
-    ----------
-    knobs, language, budget
-        What to make, in which language, how long.
+        Parameters that were added after the first datasets were written. A dataset records them
+        only if they differ from their default, so that older datasets keep their identity.
+    section
+        The section of the language pack whose hash is part of a dataset's identity, or ``""``.
+    marks_units
+        Whether each unit of the haystack is recorded as a distractor.
+    repeats
+        Whether the haystack consists of documents, which repeat if there are too few.
+    one_language
+        Why questions cannot be asked in another language than that of the context, or ``""``.
+    origin
+        For a plug-in, its name and the hash of its files, see `rulerlib.tasks.outside`.
+    language, wording
+        The language of the context, and that of template, question and answer prefix.
+    budget
+        The length of a prompt, and the tokenizer that counts it.
     texts
-        The dataset's texts; each family says what it uses them for.
+        The texts of the dataset; each family says what it uses them for.
     seed
-        A text, from which a family draws what all of its samples have in common.
-    wording
-        The language of template, question and answer prefix; None: ``language``, in which the
-        context is.
+        A string from which to draw what all prompts of a dataset share.
     """
 
-    section: ClassVar[str] = ""
-    """The file of the language pack that its samples are made of; ``""``: none of its own."""
+    family: str
+    category: str
+    in_words: ClassVar[Mapping[str, str]] = {}
+    later: tuple[str, ...] = ()
+    section: str = ""
+    marks_units: bool = False
+    one_language: str = ""
+    origin: str = ""
 
-    distractors: ClassVar[bool] = False
-    """Whether each unit of its haystack is a distractor."""
+    language: Language
+    wording: Language
+    budget: Budget
+    texts: tuple[str, ...]
+    seed: str
 
-    def __init__(
+    # --- Parameters --------------------------------------------------------------------------
+
+    @property
+    def scoring(self) -> Scoring:
+        """How answers are judged."""
+        return LIST
+
+    @property
+    @abstractmethod
+    def answer_tokens(self) -> int:
+        """Tokens for the answer; RULER's number for RULER's tasks."""
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """Tokens for the reasoning that the task asks for before the answer."""
+        return 0
+
+    @property
+    def tokens_to_generate(self) -> int:
+        """Tokens for reasoning and answer together."""
+        return self.answer_tokens + self.reasoning_tokens
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Strings that end an answer."""
+        return ()
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether the task uses the texts of the user."""
+        return getattr(self, "haystack", "") == "essay"
+
+    @property
+    def most_queries(self) -> tuple[int | None, str]:
+        """The largest number of questions about one context (None: any), and the reason."""
+        return 1, "a context has one question"
+
+    def settings(self) -> dict[str, Any]:
+        """Return the parameters as plain data."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]  # A subclass is one.
+
+    def stated(self) -> dict[str, Any]:
+        """Return the parameters that a dataset records, see `later`."""
+        defaults = {item.name: item.default for item in fields(self)}  # type: ignore[arg-type]
+        return {
+            name: value
+            for name, value in self.settings().items()
+            if name not in self.later or value != defaults[name]
+        }
+
+    def defaults(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the defaults that follow from other parameters that are set."""
+        return {}
+
+    def changed(self, **parameters: Any) -> Task:
+        """Return this task with other parameters."""
+        parameters = {**self.defaults(parameters), **parameters}
+        return replace(self, **parameters)  # type: ignore[type-var]
+
+    def check_queries(self, name: str, queries_per_context: Any) -> None:
+        """Check that one context of the task ``name`` can have this many questions.
+
+        Raises
+        ------
+        ParameterError
+            If it cannot: says how many it can have, and why.
+        """
+        whole_number("queries_per_context", queries_per_context, 1, MOST_QUERIES)
+        most, why = self.most_queries
+        if most is not None and queries_per_context > max(1, most):
+            limit = "1" if most <= 1 else f"at most {most}"
+            allowed = f"{limit} for {name}: {why}"
+            raise ParameterError("queries_per_context", queries_per_context, allowed)
+
+    # --- Prompts -----------------------------------------------------------------------------
+
+    def ready(
         self,
-        knobs: Any,
         language: Language,
         budget: Budget,
         texts: tuple[str, ...],
         seed: str,
         wording: Language | None = None,
-    ) -> None:
-        self.knobs, self.budget = knobs, budget
-        self.language, self.wording = language, wording or language
-        self._texts, self._seed = texts, seed
+    ) -> Self:
+        """Return a copy that can make prompts; ``wording`` None means ``language``.
+
+        Raises
+        ------
+        MissingWordingError
+            If the file beside a plug-in's module has no table for the language.
+        """
+        own, asked = self.worded(language), self.worded(wording or language)
+        path = self._wording_file()
+        for pack in (own, asked):
+            if path.exists() and self.family not in pack.templates:
+                raise MissingWordingError(
+                    f"{path}: [{pack.code}] is missing, which the tasks of {self.family} need in"
+                    " this language: translate [en]."
+                )
+        task = copy.copy(self)
+        vars(task).update(language=own, wording=asked, budget=budget, texts=texts, seed=seed)
+        return task
+
+    @classmethod
+    def worded(cls, language: Language) -> Language:
+        """Return a language with the wording of the family, see `worded`."""
+        return worded(language, cls.family, cls._wording_file())
+
+    @classmethod
+    def _wording_file(cls) -> Path:
+        return Path(str(sys.modules[cls.__module__].__file__)).with_suffix(".toml")
 
     @cached_property
-    def haystack(self) -> Haystack:
-        """The units that fill the prompts, counted once.
+    def filler(self) -> Haystack:
+        """The units that fill the prompts, each counted once.
 
-        The sentences of the texts, or the line of noise where the knob ``haystack`` says so. Where
-        the language's own texts are shorter than the length, its ``narrator`` goes on after them.
+        By default the sentences of the texts, or the line of noise if the parameter ``haystack``
+        is ``"noise"``. If the language's own texts are too short, its narrator continues them.
         """
         length, tokenizer = self.budget.length, self.budget.tokenizer
-        if getattr(self.knobs, "haystack", "essay") == "noise":
+        if getattr(self, "haystack", "essay") == "noise":
             return Haystack([self.language.noise], "\n", tokenizer)
-        haystack, language = prose(self._texts, tokenizer), self.language
-        if haystack.total < length and language.narrator and self._texts == language.essays:
+        sentences, language = prose(self.texts, tokenizer), self.language
+        if sentences.total < length and language.narrator and self.texts == language.essays:
             from rulerlib.languages.prose import continued
 
-            return continued(self._texts, language.narrator, length, tokenizer)
-        return haystack
+            return continued(self.texts, language.narrator, length, tokenizer)
+        return sentences
 
     @property
     def repeats(self) -> bool:
-        """Whether prompts are filled with documents, which repeat if there are too few."""
-        return False
-
-    @property
-    def alike(self) -> bool:
-        """Whether all drafts are of one form and differ in a few names and numbers alone.
-
-        A few of them then tell how long prompts and answers are.
-        """
         return False
 
     @abstractmethod
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return ``queries`` drafts on one context, and a function that fills a token budget.
+        """Return ``queries`` questions about one context, and a function that fills the context.
 
-        All of it is drawn from ``rng``, in the same order whatever the length.
+        The function takes a number of tokens. Draw everything from ``rng``, in the same order at
+        every length.
 
         Parameters
         ----------
@@ -181,26 +278,23 @@ class Maker(ABC):
         rng
             The random numbers of this context.
         queries
-            How many questions are asked about it.
+            The number of questions.
 
         Raises
         ------
         ParameterError, DataError
-            If the knobs do not go with the length or the texts, as each family says.
+            If the parameters do not go with the length or the texts.
         """
 
     def mark(self, units: Iterable[tuple[str, int]]) -> list[Part]:
-        """Return the parts of units of the haystack: their texts, and where each begins."""
-        if not self.distractors:
+        """Return the parts of haystack units, given the text and the first character of each."""
+        if not self.marks_units:
             return []
         return [Part("distractor", start, start + len(text)) for text, start in units]
 
     @property
     def digest(self) -> str | None:
-        """A short hash of what samples are made of besides the texts; None: nothing.
-
-        Of the wording and what else stands in the ``section``, where the family has one.
-        """
+        """A short hash of what the samples consist of besides the texts, or None."""
         return digest([repr(self.wording.section(self.section))]) if self.section else None
 
     def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Filled:
@@ -224,95 +318,102 @@ class Maker(ABC):
         while True:
             drafts, take = self.plan(index, rng, queries)
             try:
-                return fill(drafts, take, self.haystack.seam, self.budget, self.mark, whole)
+                return fill(drafts, take, self.filler.seam, self.budget, self.mark, whole)
             except TooLongError:
                 attempts += 1
                 if attempts == ATTEMPTS:
                     raise
 
+    # --- Answers -----------------------------------------------------------------------------
 
-def explain_values(prediction: Prediction, cut_off: bool) -> str:
-    """Return the kind of a wrong answer that should consist of values."""
-    from rulerlib.tasks import mistakes
+    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
+        """Return the kind of a wrong answer, a key of `rulerlib.tasks.mistakes.KINDS`.
 
-    return mistakes.explain_values(prediction, cut_off)
+        ``cut_off`` says whether the token limit ended the answer.
+        """
+        return mistakes.explain_values(prediction, cut_off)
+
+    @classmethod
+    def read(cls, prompt: str, language: Language) -> str | None:
+        """Return the answer that follows from a prompt's text, see `rulerlib.models.reference`.
+
+        None if the prompt is not one of the family in this language.
+        """
+        return None
+
+
+# One object for each, so that what was made from a language is found again.
+@functools.cache
+def worded(language: Language, family: str, path: Path) -> Language:
+    """Return a language with a plug-in's wording as its section ``family``.
+
+    A language pack can bring the section as ``<family>.toml``. Otherwise it is the language's
+    table in the file at ``path``. If neither exists, return the language itself.
+    """
+    own, table = language.folder / f"{family}.toml", wording_of(path).get(language.code)
+    if own.exists():
+        table = read_toml(own, f"the section '{family}' of a language pack")
+    if family in language.templates or table is None:
+        return language
+    sections = (*language.sections, family)
+    return replace(language, templates={**language.templates, family: table}, sections=sections)
+
+
+@functools.cache
+def wording_of(path: Path) -> dict[str, Any]:
+    """Return the tables of a plug-in's wording by language, or {} if there is no such file.
+
+    Raises
+    ------
+    DataError
+        If a table has a ``template`` without ``{context}`` or without an ``answer_prefix``.
+    """
+    tables = read_toml(path, "the wording of a family") if path.exists() else {}
+    for code, table in tables.items():
+        if not isinstance(table, dict):
+            raise DataError(f"{path}: [{code}] is no table.")
+        if "template" not in table:
+            continue
+        for name, needed in (("template", {"context"}), ("answer_prefix", set[str]())):
+            text = table.get(name)
+            try:
+                holds = isinstance(text, str) and needed <= placeholders(text)
+            except ValueError:
+                holds = False
+            if not holds:
+                what = " with {context} in it" if needed else ""
+                raise DataError(f"{path}: [{code}] needs a text '{name}'{what}.")
+    return tables
+
+
+# --- Checks of parameters by field, for the suites of memory -------------------------------------
+
+
+def share(name: str, value: Any, most: float = 1) -> None:
+    """Check that a parameter is a number from 0 to ``most``."""
+    number(name, value, 0, most)
+
+
+def knob(default: Any, check: Callable[..., Any], *limits: Any) -> Any:
+    """Return a dataclass field that `Checked` checks with ``check(name, value, *limits)``.
+
+    If the default is None, None is allowed.
+    """
+    return field(default=default, metadata={"check": check, "limits": limits})
 
 
 @dataclass(frozen=True)
-class Family:
-    """What is the same for all tasks of a family.
+class Checked:
+    """A dataclass that checks each `knob` when it is made.
 
-    Attributes
-    ----------
-    name
-        ``"niah"``.
-    knobs
-        A frozen dataclass of what can be set; it checks its values when it is made.
-    variants
-        Knobs by the name of the task: RULER's settings.
-    category
-        One of ``RULER_CATEGORIES``, whose tasks are RULER's, or a name of our own.
-    scoring
-        How its answers are judged.
-    tokens_to_generate
-        Room for the answer in tokens: RULER's number for RULER's tasks. A function of the knobs
-        for a family whose variants have answers of different lengths.
-    maker
-        Makes its samples; called with the arguments of `Maker`.
-    defaults
-        Returns for the knobs that are set, by name, the defaults that follow from them.
-    most_queries
-        Returns for given knobs how many questions one context can be asked (None: any number),
-        and what decides it.
-    explain
-        Returns the kind of a wrong answer, a key of `rulerlib.tasks.mistakes.KINDS`, given whether
-        the token limit ended it.
-    beside
-        Knobs by the name of further tasks: settings that are not among RULER's.
-    reads_texts
-        Returns for given knobs whether the user's own texts are read.
-    reasoning
-        Returns for given knobs the tokens in which a model is asked to reason before it answers.
-    stop
-        Returns for given knobs the texts at which an answer ends.
-    judged
-        Returns for given knobs how answers are judged where it is not by ``scoring``; else None.
-    one_language
-        Why its questions cannot be asked in another language than that of the context; ``""``:
-        they can.
-    reader
-        Returns the answer that follows from a prompt's text alone, given the language it may be in;
-        None: it is no prompt of the family. See `rulerlib.models.reference`.
-    in_words
-        What each variant asks for in a few words, for figures; of rulerlib's own see
-        ``names.toml``.
-    origin
-        Where a family from outside stands, see `rulerlib.tasks.outside`; ``""``: it is our own.
+    Raises
+    ------
+    ParameterError
+        If a value is not allowed.
     """
 
-    name: str
-    knobs: Callable[..., Any]
-    variants: Mapping[str, Any]
-    category: str
-    scoring: Scoring
-    tokens_to_generate: int | Callable[[Any], int]
-    maker: Callable[..., Maker]
-    most_queries: Callable[[Any], tuple[int | None, str]] = lambda knobs: (
-        1, "a context has one question",
-    )  # fmt: skip
-    defaults: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda knobs: {}
-    explain: Callable[[Prediction, bool], str] = explain_values
-    beside: Mapping[str, Any] = field(default_factory=dict)
-    reads_texts: Callable[[Any], bool] = lambda knobs: getattr(knobs, "haystack", "") == "essay"
-    reasoning: Callable[[Any], int] = lambda knobs: 0
-    stop: Callable[[Any], tuple[str, ...]] = lambda knobs: ()
-    judged: Callable[[Any], Scoring | None] = lambda knobs: None
-    one_language: str = ""
-    reader: Callable[[str, Language], str | None] = lambda prompt, language: None
-    in_words: Mapping[str, str] = field(default_factory=dict)
-    origin: str = ""
-
-
-def asked_once(knobs: Any) -> tuple[int | None, str]:
-    """Return that a context of an aggregation task can be asked one question, and why."""
-    return 1, "what stands most often can be asked once"
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if "check" in item.metadata and not (value is None and item.default is None):
+                item.metadata["check"](item.name, value, *item.metadata["limits"])

@@ -17,46 +17,43 @@ An example of ``vt`` (Danish, shortened, without the worked example that precede
 
     outputs: ["QAGGI", "AHNRW", "WSQTA", "KZVGX", "NLZFN"]
 
-RULER's test of coreference (Hsieh et al. 2024, "RULER: What's the Real Context
-Size of Your Long-Context Language Models?", section 3.2): to find the names one
-has to follow the chain, one assignment ("hop") after another.
+RULER's test of coreference (Hsieh et al. 2024, "RULER: What's the Real Context Size of Your
+Long-Context Language Models?", section 3.2): finding the names takes following the chain, one
+assignment ("hop") after another.
 """
 
 from __future__ import annotations
 
-import itertools
 import random
+import re
 import string
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
-from rulerlib.errors import flag, one_of, require, whole_number
+from rulerlib.errors import ParameterError, flag, one_of, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Needle, depths_of
+from rulerlib.languages import Language
 from rulerlib.parts import Part
-from rulerlib.scoring import LIST
-from rulerlib.tasks import mistakes, readers
-from rulerlib.tasks.family import TRACING, Checked, Family, Maker, fresh, knob
+from rulerlib.tasks.family import TRACING, Task, fresh
 
 HAYSTACKS = ("noise", "essay")
 
-# RULER's names have five letters. Shorter ones than three would be too few, or stand in any prose.
-SHORTEST, LONGEST = 3, 40
-
-# Many more assignments than any study has asked for.
+# The largest number of assignments; no study has asked for more.
 MOST_ASSIGNMENTS = 1000
 
-# The worked example is short: this many units of haystack, and at most these chains and hops.
+# The worked example has this many units of haystack, and at most these chains and hops.
 EXAMPLE_UNITS = 4
 EXAMPLE_CHAINS = 2
 EXAMPLE_HOPS = 10
 
+Chain = tuple[list[str], str]
+"""The variables of a chain, and the value that all of them have."""
+
 
 @dataclass(frozen=True)
-class Knobs(Checked):
-    """What can be set about variable tracking.
+class VariableTracking(Task):
+    """A task of variable tracking.
 
     Attributes
     ----------
@@ -69,155 +66,147 @@ class Knobs(Checked):
     few_shot
         Whether a short example with its answer comes first, as in RULER.
     name_length
-        Letters of a variable's name, 3 to 40.
+        Letters of a variable's name, 3 to 40; RULER has 5. Names of two letters would be too few.
     """
 
-    haystack: str = knob("noise", one_of, HAYSTACKS)
-    num_chains: int = knob(1, whole_number, 1, MOST_ASSIGNMENTS)
-    num_hops: int = knob(4, whole_number, 1, MOST_ASSIGNMENTS)
-    few_shot: bool = knob(True, flag)
-    name_length: int = knob(5, whole_number, SHORTEST, LONGEST, later=True)
+    haystack: str = "noise"
+    num_chains: int = 1
+    num_hops: int = 4
+    few_shot: bool = True
+    name_length: int = 5
+
+    family = "variable_tracking"
+    category = TRACING
+    later = ("name_length",)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        assignments = self.num_chains * (self.num_hops + 1)
-        allowed_values = f"at most {MOST_ASSIGNMENTS}, the number of assignments"
-        holds = assignments <= MOST_ASSIGNMENTS
-        require(holds, "num_chains * (num_hops + 1)", assignments, allowed_values)
+        one_of("haystack", self.haystack, HAYSTACKS)
+        whole_number("num_chains", self.num_chains, 1, MOST_ASSIGNMENTS)
+        whole_number("num_hops", self.num_hops, 1, MOST_ASSIGNMENTS)
+        flag("few_shot", self.few_shot)
+        whole_number("name_length", self.name_length, 3, 40)
+        count = self.num_chains * (self.num_hops + 1)
+        if count > MOST_ASSIGNMENTS:
+            allowed = f"at most {MOST_ASSIGNMENTS}, the number of assignments"
+            raise ParameterError("num_chains * (num_hops + 1)", count, allowed)
 
+    @property
+    def answer_tokens(self) -> int:
+        """RULER's 30 tokens, which are for five names, or 6 for each name."""
+        return max(30, 6 * (self.num_hops + 1))
 
-def most_queries(knobs: Knobs) -> tuple[int | None, str]:
-    """Return how many questions one context can be asked, and what decides it."""
-    return knobs.num_chains, "each chain is asked for once, and num_chains sets how many there are"
-
-
-class Variables(NamedTuple):
-    """Variables that all have one value."""
-
-    names: list[str]
-    value: str
-
-
-class Chains(Maker):
-    """Makes the samples of one setting of the knobs; all that is drawn belongs to a sample."""
-
-    knobs: Knobs
+    @property
+    def most_queries(self) -> tuple[int | None, str]:
+        """One question for each chain."""
+        why = "each chain is asked for once, and num_chains sets how many there are"
+        return self.num_chains, why
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return a draft for each of the first ``queries`` chains, and a function that fills up.
-
-        The worked example comes before the context, and is one and the same for all of them.
-        """
-        knobs = self.knobs
-        examples = min(knobs.num_chains, EXAMPLE_CHAINS) if knobs.few_shot else 0
-        sizes = [knobs.num_hops + 1] * knobs.num_chains
-        sizes += [min(knobs.num_hops, EXAMPLE_HOPS) + 1] * examples
-        # Drawn together, so that nothing in the example stands in the question.
+        """Return questions about the first ``queries`` chains, and a function that fills up."""
+        examples = min(self.num_chains, EXAMPLE_CHAINS) if self.few_shot else 0
+        sizes = [self.num_hops + 1] * self.num_chains
+        sizes += [min(self.num_hops, EXAMPLE_HOPS) + 1] * examples
+        # Drawn together, so that nothing in the example occurs in the question.
         chains = self._chains(sizes, rng)
-        hidden, shown = chains[: knobs.num_chains], chains[knobs.num_chains :]
+        hidden, shown = chains[: self.num_chains], chains[self.num_chains :]
         needles, turns = self._scatter(hidden, rng)
         example, parts = self._example(shown, rng) if shown else ("", [])
         drafts = []
-        for number, chain in enumerate(hidden[:queries]):
-            # Its own assignments first; sorting keeps their order.
-            order = sorted(range(len(turns)), key=lambda at: turns[at] != number)
-            head, tail, prefix = self._question(chain)
-            draft = Draft(example + head, tail, prefix, chain.names, needles, order)
-            draft.asked, draft.role, draft.head_parts = len(chain.names), "hop", parts
+        for number, (names, value) in enumerate(hidden[:queries]):
+            own = [at for at, turn in enumerate(turns) if turn == number]
+            others = [at for at, turn in enumerate(turns) if turn != number]
+            head, tail, prefix = self.prompt(names, value)
+            draft = Draft(example + head, tail, prefix, names, needles, own + others)
+            draft.asked, draft.role, draft.head_parts = len(names), "hop", parts
             drafts.append(draft)
-        return drafts, partial(self.haystack.draw, rng=rng)
+        return drafts, partial(self.filler.draw, rng=rng)
 
-    def _chains(self, sizes: list[int], rng: random.Random) -> list[Variables]:
-        """Return a chain of each size, in variables; names and values stand nowhere else.
+    def prompt(self, names: list[str], value: str) -> tuple[str, str, str]:
+        """Return the text before the context, the text after it, and the answer prefix."""
+        return self.wording.question("variable_tracking", query=value, count=len(names))
 
-        Names are of one length, and so are values: none can stand in another.
+    def _chains(self, sizes: list[int], rng: random.Random) -> list[Chain]:
+        """Draw a chain of each size; its names and its value occur nowhere else.
+
+        All names have one length, and so have all values, so that none contains another.
         """
-        templates = [
-            pack.text("variable_tracking", "template") for pack in (self.language, self.wording)
-        ]
-        wording = " ".join([*templates, "VAR"]).casefold()
-        taken: set[str] = set()
+        packs = (self.language, self.wording)
+        texts = [pack.text("variable_tracking", "template") for pack in packs]
+        wording = " ".join([*texts, "VAR"]).casefold()
+        taken = set[str]()
 
         def free(text: str) -> str | None:
-            used = text in taken or text.casefold() in wording
-            if used or self.haystack.contains(text):
+            if text in taken or text.casefold() in wording or self.filler.contains(text):
                 return None
             taken.add(text)
             return text
 
         def name() -> str | None:
-            return free("".join(rng.choices(string.ascii_uppercase, k=self.knobs.name_length)))
+            return free("".join(rng.choices(string.ascii_uppercase, k=self.name_length)))
 
         def value() -> str | None:
             return free(str(rng.randrange(10_000, 100_000)))
 
-        return [
-            Variables([fresh("name", name) for _ in range(size)], fresh("value", value))
-            for size in sizes
-        ]
+        chains = []
+        for size in sizes:
+            names = [fresh("name", name) for _ in range(size)]
+            chains.append((names, fresh("value", value)))
+        return chains
 
-    def _scatter(
-        self, chains: list[Variables], rng: random.Random
-    ) -> tuple[list[Needle], list[int]]:
-        """Return assignments at random depths, and for each the number of its chain.
+    def _scatter(self, chains: list[Chain], rng: random.Random) -> tuple[list[Needle], list[int]]:
+        """Return assignments at random depths, and the number of each one's chain.
 
         The chains interleave at random; each keeps its own order.
         """
-        turns = [number for number, chain in enumerate(chains) for _ in chain.names]
+        turns = [number for number, (names, _) in enumerate(chains) for _ in names]
         rng.shuffle(turns)
-        assignments = [self._assignments(chain) for chain in chains]
         needles = []
+        placed = [0] * len(chains)
         for number, depth in zip(turns, depths_of(len(turns), rng), strict=True):
-            name, text = next(assignments[number])
+            names, value = chains[number]
+            name = names[placed[number]]
+            if placed[number] == 0:
+                form, source = "assignment", {"value": value}
+            else:
+                form, source = "alias", {"other": names[placed[number] - 1]}
+            text = self.language.fill("variable_tracking", form, name=name, **source)
             start = text.index(name)
             needles.append(Needle(text, depth, (start, start + len(name))))
+            placed[number] += 1
         return needles, turns
 
-    def _assignments(self, chain: Variables) -> Iterator[tuple[str, str]]:
-        """Yield each variable of a chain, with its assignment."""
-        first, fill = chain.names[0], self.language.fill
-        yield first, fill("variable_tracking", "assignment", name=first, value=chain.value)
-        for other, name in itertools.pairwise(chain.names):
-            yield name, fill("variable_tracking", "alias", name=name, other=other)
-
-    def _question(self, chain: Variables) -> tuple[str, str, str]:
-        """Return what stands before the context, after it, and before the answer."""
-        return self.wording.question("variable_tracking", query=chain.value, count=len(chain.names))
-
-    def _example(self, chains: list[Variables], rng: random.Random) -> tuple[str, list[Part]]:
-        """Return a short prompt with its answer, built as the real one is, and its parts."""
-        units = self.haystack.units
+    def _example(self, chains: list[Chain], rng: random.Random) -> tuple[str, list[Part]]:
+        """Return a short prompt with its answer, built like the real one, and its parts."""
+        units = self.filler.units
         start = rng.randrange(len(units))
         some = [units[(start + number) % len(units)] for number in range(EXAMPLE_UNITS)]
         needles, _ = self._scatter(chains, rng)
-        context = Filling(some, [1] * len(some), self.haystack.seam).insert(
+        context = Filling(some, [1] * len(some), self.filler.seam).insert(
             [needle.text for needle in needles],
             [needle.depth for needle in needles],
             [0] * len(needles),
         )
-        head, tail, prefix = self._question(chains[0])
-        answer = self.wording.join(chains[0].names)
-        text = f"{head}{context.text}{tail}{prefix} {answer}"
+        names, value = chains[0]
+        head, tail, prefix = self.prompt(names, value)
+        text = f"{head}{context.text}{tail}{prefix} {self.wording.join(names)}"
         parts = [Part("example", 0, len(text))]
         for start, needle in zip(context.needle_starts(), needles, strict=True):
             first = len(head) + start + needle.value_start
-            parts.append(Part("value", first, first + self.knobs.name_length))
+            parts.append(Part("value", first, first + self.name_length))
         return text + "\n\n", parts
 
+    @classmethod
+    def read(cls, prompt: str, language: Language) -> str | None:
+        """Return the variables that have the value that a prompt asks for, in their order."""
+        names = language.unfill(prompt, "variable_tracking", "template")
+        if names is None:
+            return None
+        found = [names["query"]]
+        for name, value in re.findall(r"VAR (\w+) = (?:VAR )?(\w+)\.", names["context"]):
+            if value in found:
+                found.append(name)
+        return language.join(found[1:])
 
-FAMILY = Family(
-    name="variable_tracking",
-    knobs=Knobs,
-    variants={"vt": Knobs()},
-    category=TRACING,
-    scoring=LIST,
-    # RULER's 30 are for five names.
-    tokens_to_generate=lambda knobs: max(30, 6 * (knobs.num_hops + 1)),
-    maker=Chains,
-    most_queries=most_queries,
-    explain=mistakes.explain_values,
-    reader=readers.variables,
-    beside={"vt_2": Knobs(num_chains=2, num_hops=2)},
-)
-"""RULER's setting: noise, one chain, four hops; and one that it left out (figure 5 of its paper):
-two chains of two hops."""
+
+TASKS = {"vt": VariableTracking(), "vt_2": VariableTracking(num_chains=2, num_hops=2)}
+"""RULER's task, and a setting that it left out (figure 5 of its paper): two chains of two hops."""

@@ -22,25 +22,40 @@ from rulerlib.errors import whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import DEPTHS, Draft, Needle, depths_of
 from rulerlib.scoring import Scoring
-from rulerlib.tasks.family import TRACING, Checked, Family, Maker, knob
+from rulerlib.tasks.family import TRACING, Task
+
+
+def last_number(pred: str, references: Sequence[str]) -> float:
+    """Return 1 if the last number of an answer is the code, else 0."""
+    return float(re.findall(r"\d+", pred)[-1:] == [*references])
 
 
 @dataclass(frozen=True)
-class Knobs(Checked):
-    """What can be set about updates: ``num_updates``, how many codes there are."""
+class Updates(Task):
+    """Codes in essays or in the user's own texts; ``num_updates`` is how many there are."""
 
-    num_updates: int = knob(4, whole_number, 1, len(DEPTHS))
+    num_updates: int = 4
 
+    family = "updates"
+    category = TRACING
+    answer_tokens = 32
+    reads_texts = True
+    scoring = Scoring(
+        ("last_number", "all_match"),
+        primary="last_number",
+        ruler="all_match",
+        own={"last_number": last_number},
+    )
 
-class Updates(Maker):
-    """Makes the samples of one setting of the knobs, in essays or in the user's own texts."""
+    def __post_init__(self) -> None:
+        whole_number("num_updates", self.num_updates, 1, len(DEPTHS))
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return the question about the last code, and a function that fills a token budget."""
         codes = list[str]()
-        while len(codes) < self.knobs.num_updates:
+        while len(codes) < self.num_updates:
             code = str(rng.randrange(1_000_000, 10_000_000))
-            if code not in codes and not self.haystack.contains(code):
+            if code not in codes and not self.filler.contains(code):
                 codes.append(code)
         needles = []
         for code, depth in zip(codes, depths_of(len(codes), rng), strict=True):
@@ -52,24 +67,7 @@ class Updates(Maker):
         last = len(codes) - 1
         order = [last, *range(last)]
         draft = Draft(head, tail, prefix, [codes[last]], needles, order, asked=1)
-        return [draft], lambda room: self.haystack.draw(room, rng)
+        return [draft], lambda room: self.filler.draw(room, rng)
 
 
-def last_number(pred: str, references: Sequence[str]) -> float:
-    """Return 1 if the last number of an answer is the code, else 0."""
-    return float(re.findall(r"\d+", pred)[-1:] == [*references])
-
-
-FAMILY = Family(
-    name="updates",
-    knobs=Knobs,
-    variants={"updates": Knobs(), "updates_16": Knobs(num_updates=16)},
-    category=TRACING,
-    scoring=Scoring(
-        ("last_number", "all_match"), primary="last_number", ruler="all_match",
-        own={"last_number": last_number},
-    ),
-    tokens_to_generate=32,
-    maker=Updates,
-    reads_texts=lambda knobs: True,
-)  # fmt: skip
+FAMILY = {"updates": Updates(), "updates_16": Updates(num_updates=16)}

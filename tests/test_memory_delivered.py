@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -59,3 +60,23 @@ def test_other_words_count_unless_they_contradict_each_other():
     assert number not in {each for numbers in needs.stated([*texts, made_up]) for each in numbers}
     listed = f"There is a link between {first} and {', '.join([last, *others])}."
     assert needs.stated([listed]) == [set()]
+
+
+def made_up(episode, question):
+    """Yield texts that name every value of an episode, in different ways."""
+    values = list(dict.fromkeys(fact.value(name) for fact in episode.facts for name in fact.values))
+    asked = question.rstrip("?")
+    yield [", ".join(values)]
+    yield [", ".join(values[start::5]) for start in range(5)]
+    yield [f"{asked}: {', '.join(values)}."]
+    yield [f"{asked}: {value}." for value in (*values, *map(str, range(1, 9)))]
+    yield [" ".join(f"{one} and {other}." for one in values[:20] for other in values)]
+    routes = ["".join(letters) for letters in itertools.product("NESW", repeat=3)]
+    yield [f"{asked}: {' '.join(routes)}."]
+
+
+@pytest.mark.parametrize("suite", ["episodic", "episodic_multi", "semantic", "spatial"])
+def test_naming_every_value_states_nothing(suite):
+    for episode, probe, needs in questions(suite, "en", 6):
+        for texts in made_up(episode, probe.text):
+            assert not any(needs.stated(texts)), texts

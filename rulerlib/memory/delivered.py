@@ -75,26 +75,24 @@ class Needs:
         whole = [self._word_for_word(text) for text in texts]
         reworded = [self._reworded(text) for text in texts]
         made = [sentence for sentences in reworded for sentence in sentences]
-        consistent = {
-            fact.number: fact
-            for fact in self.facts
-            if not any(
-                self._contradicts(fact, sentence)
-                for sentence in made
-                if not self._concludes(sentence)
-            )
-        }
         concluded = not any(self._answers_otherwise(sentence) for sentence in made)
         for numbers, sentences in zip(whole, reworded, strict=True):
             for sentence in sentences:
-                numbers.update(
-                    fact.number
-                    for fact in consistent.values()
-                    if self._holds(sentence, self._needed(fact).values() or [fact.text])
-                )
+                for fact in self.facts:
+                    # One value alone, such as the name of a town, says too little.
+                    values = self._needed(fact).values()
+                    if len(values) > 1 and self._holds(sentence, values):
+                        numbers.add(fact.number)
                 if concluded and self._concludes(sentence):
                     numbers.update(fact.number for fact in self.facts)
-        return [numbers & consistent.keys() for numbers in whole]
+        # A planned route names places as a step does, but it is no step.
+        claims = [sentence for sentence in made if not self._concludes(sentence)]
+        contradicted = {
+            fact.number
+            for fact in self.facts
+            if any(self._contradicts(fact, sentence) for sentence in claims)
+        }
+        return [numbers - contradicted for numbers in whole]
 
     def is_bare_answer(self, text: str) -> bool:
         """Return whether a text that was not taught holds an answer and no other taught value."""

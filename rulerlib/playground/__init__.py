@@ -1,12 +1,11 @@
-"""The playground: one needle, moved through a haystack, and what the model makes of it.
+"""The playground: move one needle through a haystack, and ask the model for it.
 
 ``setting``
-    where the controls stand, and the words of the page;
+    the values of the controls, and the texts of the page;
 ``prompt``
-    the prompt of a setting and what each of its tokens belongs to; what the model said, and how
-    right it is;
+    the prompt of a setting with a label for each token, and the model's answer with a verdict;
 ``state``
-    `Playground`: all of it together, without any widget;
+    `Playground`: the state, without widgets;
 ``page``
     the same with sliders and buttons, for JupyterLab and Voila.
 

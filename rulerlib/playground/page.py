@@ -1,7 +1,7 @@
 """The playground with sliders and buttons, for JupyterLab and Voila.
 
-The page holds no state but what was asked last: all else is read from the
-`Playground` that it draws. What is clicked while the model reads is done after it.
+The page stores only the last answer; everything else comes from the `Playground`. Clicks are queued
+while the model is busy.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ LABELS: dict[str, str] = TEXTS["labels"]
 class Page:
     """A playground with sliders and buttons; the last line of a cell shows it.
 
-    Nothing that goes wrong in it is silent. A mistake of the user's is one sentence on the
-    page; anything else is shown there too, kept in ``failures``, and raised by `check`.
+    Errors are never silent. A user error is one sentence on the page; any other exception is shown,
+    kept in ``failures`` and raised by `check`.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Page:
     controls
         The widgets by the names of the fields of `Setting`.
     failures
-        What went wrong that should not have.
+        Unexpected exceptions.
 
     Raises
     ------
@@ -55,7 +55,7 @@ class Page:
         self._w = packages.load("ipywidgets", "notebook", "The playground's page")
         self._shown = next(reversed(play.answers.values()), None)
         self._quiet = False
-        # What anyone reads on the page, as HTML; all that comes from users and models is escaped.
+        # The texts on the page, as HTML; everything from users and models is escaped.
         self.alert, self.budget, self.prompt, self.answer, self.status = (
             self._w.HTML() for _ in range(5)
         )
@@ -75,10 +75,10 @@ class Page:
         display(HTML(f"<script>{script}</script>"))  # type: ignore[no-untyped-call]
 
     def check(self) -> None:
-        """Raise the first thing that went wrong on the page, if any did.
+        """Raise the first unexpected exception, if there was one.
 
-        A notebook whose callbacks fail looks fine to whoever runs it without looking; with this
-        as its last line it does not.
+        Call it in the last cell of a notebook, so that executing the notebook fails if a callback
+        failed.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class Page:
         if self.failures:
             raise self.failures[0]
 
-    # --- Making it; how wide and where things stand says the style sheet ---------------------
+    # --- Building the page; the style sheet sets the layout ----------------------------------
 
     def _button(self, name: str, clicked: Callable[[], None]) -> Any:
         button = self._w.Button(description=LABELS[name], tooltip=TEXTS["tips"][name])
@@ -137,7 +137,7 @@ class Page:
         first = self._box("column", "language", "haystack", "length")
         second = self._box("column", *_COUNTS, "type_needle_k", "type_needle_v")
         words = self._box("words", f"<h3>{LABELS['own']}</h3>", TEXTS["hint"], *WORDING, "text")
-        # Side by side where there is room: what is moved, asked and said, and what was asked.
+        # On wide pages, the controls and the answer are next to the prompt.
         left = self._box(
             "side", self._box("row", first, second), "depth", self.alert, self.budget,
             self._box("row", self.ask, self.another), self.status, self.answer,
@@ -163,7 +163,7 @@ class Page:
     # --- What happens ------------------------------------------------------------------------
 
     def _guarded(self, action: Callable[[], None]) -> Callable[[Any], None]:
-        """Return a callback whose errors are seen, where ipywidgets would swallow them."""
+        """Return a callback that shows its errors, which ipywidgets would swallow."""
 
         def call(_: Any) -> None:
             try:
@@ -191,7 +191,7 @@ class Page:
         self.refresh()
 
     def _ask(self, **place: Any) -> None:
-        """Ask the model, at another depth and length where they are given."""
+        """Ask the model, optionally at another depth and length."""
         self.play.set(**place)
         self.refresh()
         asking = f"Asking {html.escape(self.play.name)} {where(self.play.setting)} …"
@@ -215,7 +215,7 @@ class Page:
         self._draw()
 
     def _draw(self) -> None:
-        """Draw a page whose controls stand where the state is: nothing is wrong with them."""
+        """Draw the page for a valid state."""
         prompt = self.play.prompt
         self.alert.value = ""
         self.ask.disabled = self.another.disabled = False

@@ -1,6 +1,6 @@
-"""The prompt of a setting, what each of its tokens belongs to, and what a model said to it.
+"""The prompt of a setting with a label for each token, and the model's answer with a verdict.
 
-The prompt is a sample of the needle tasks. Of an answer it is told how right it is.
+The prompt is a sample of the needle tasks.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Samples(Dataset):
     Parameters
     ----------
     own
-        The user's own value; None: it is drawn.
+        The user's own value. Default: a random one.
     """
 
     own: str | None = None
@@ -70,21 +70,21 @@ class Samples(Dataset):
         return maker
 
     def plan(self, index: int, depth: float) -> tuple[Draft, Take]:
-        """Return what must stand in a sample, and a function that fills a token budget."""
+        """Return the draft of a sample, and a function that fills a token budget."""
         (draft,), take = self.at(depth).plan(index, self._rng(index), 1)
         return draft, take
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarkedPrompt:
-    """A sample, and for each of its tokens what it belongs to.
+    """A sample with a label for each of its tokens.
 
     Attributes
     ----------
     setting, sample
-        What was set, and what was made of it.
+        The setting and its sample.
     frame
-        What stands around the sample when a model reads it.
+        The text around the sample in the model's input.
     fed
         The whole text that the model reads, chat template included.
     tokens
@@ -110,7 +110,7 @@ class MarkedPrompt:
         Raises
         ------
         ParameterError
-            If the length is too small for it, or the user's own value stands in the haystack.
+            If the length is too small, or the haystack contains the user's own value.
         """
         sample, frame = data.sample(setting.index, data.at(setting.depth)), data.frame
         fed = frame.prompt(sample.input, sample.answer_prefix)
@@ -118,8 +118,8 @@ class MarkedPrompt:
         filler = "distractor" if setting.haystack == "needle" else "haystack"
         bounds = _bounds(sample, frame, filler)
         starts = [start for start, _ in bounds]
-        # A token belongs where its last character stands: the space before a word is often part of
-        # it. Of parts that begin at the same character the last one holds it.
+        # The last character of a token decides, because tokens often begin with a space. If several
+        # segments start at the same character, the last one wins.
         parts = [
             bounds[bisect.bisect_right(starts, max(start, end - 1)) - 1][1] for start, end in tokens
         ]
@@ -127,7 +127,7 @@ class MarkedPrompt:
 
     @property
     def others(self) -> list[str]:
-        """The values of distractors, wherever they stand."""
+        """The values of all distractors."""
         text, parts = self.sample.input, self.sample.parts_of("value")
         values = dict.fromkeys(text[part.start : part.end] for part in parts)
         return [value for value in values if value not in self.sample.outputs]
@@ -140,7 +140,7 @@ class MarkedPrompt:
 
     def budget(self) -> list[tuple[str, int]]:
         """Return what the length is spent on, in tokens: (part, how many), in their order."""
-        # The tokens that the tokenizer adds are the template's, whatever stands after them.
+        # Special tokens added by the tokenizer belong to the template.
         named = itertools.chain(["template"] * self.frame.special, self.parts)
         free = self.setting.length - self.sample.length_w_model_temp
         runs = [(part, len([*run])) for part, run in itertools.groupby(named)]
@@ -153,7 +153,7 @@ class MarkedPrompt:
 
 
 def _bounds(sample: Sample, frame: Frame, filler: str) -> list[tuple[int, str]]:
-    """Return where each stretch of the fed text begins and what it is; needles stand in filler."""
+    """Return the start and the label of each segment of the fed text."""
     begin, end = len(frame.before), len(frame.before) + len(sample.input)
     bounds = [(0, "template"), (begin, "instruction")]
     bounds += [(begin + part.start, filler) for part in sample.parts_of("context")]
@@ -168,7 +168,7 @@ def _bounds(sample: Sample, frame: Frame, filler: str) -> list[tuple[int, str]]:
     return [*bounds, (end, name), (end + len(first), other)]
 
 
-# --- What the model said to it ------------------------------------------------------------------
+# --- The answer ---------------------------------------------------------------------------------
 
 
 def verdict(pred: str, outputs: Sequence[str], others: Sequence[str]) -> str:
@@ -180,7 +180,7 @@ def verdict(pred: str, outputs: Sequence[str], others: Sequence[str]) -> str:
     Parameters
     ----------
     pred, outputs
-        What the model said, and the values that were asked for.
+        The model's answer, and the requested values.
     others
         The values of distractors.
     """
@@ -197,10 +197,10 @@ def ending(pred: str, values: Sequence[str], finished: bool) -> str:
     Parameters
     ----------
     pred, values
-        What the model said, and the values that it may have taken from the prompt.
+        The model's answer, and the values in the prompt.
     finished
-        Whether it stopped by itself. If not, and if it said a value more than once, it repeats
-        itself: its room was no smaller than one answer needs.
+        Whether the model ended its answer. If not, and a value occurs more than once, the model
+        repeats itself.
     """
     if finished:
         return "finished"
@@ -211,12 +211,12 @@ def ending(pred: str, values: Sequence[str], finished: bool) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """What the model said to one prompt, and what is known about it.
+    """A model's answer to one prompt.
 
     Attributes
     ----------
     prompt, prediction, model
-        What was asked, the record as `rulerlib.predict` keeps it, and who answered.
+        The prompt, the record as in `rulerlib.predict`, and the model's name.
     seconds
         The time that the model took.
     """
@@ -247,5 +247,5 @@ class Answer:
 
     @property
     def right(self) -> bool:
-        """Whether every value that was asked for appears: all-match."""
+        """Whether the answer has every requested value (all-match)."""
         return bool(matches.all_match(self.prediction.pred, self.prediction.outputs))

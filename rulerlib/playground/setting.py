@@ -1,4 +1,4 @@
-"""What can be set in the playground: where all controls stand, checked as one value.
+"""The values of all controls of the playground, checked together.
 
 >>> Setting(needle="The code of the shed is {4711}.", question="What is the code?").own_value
 '4711'
@@ -43,7 +43,7 @@ _LONGEST = 40
 
 @dataclass(frozen=True)
 class Setting(Checked):
-    """Where all controls stand.
+    """The values of all controls.
 
     Attributes
     ----------
@@ -55,20 +55,19 @@ class Setting(Checked):
     length
         Tokens of the whole sequence, prompt and answer together.
     depth
-        Where the needle stands that is moved, 0 (start) to 100 (end). It is the first that is
-        asked for.
+        The depth of the first requested needle, 0 (start) to 100 (end).
     num_needles, num_distractors
-        Keys that are asked for, and further ones, with needles of the same form, that are not.
+        The number of requested keys, and of keys that are not requested.
     num_values
         Needles of each key, with a value each; all those of a key that is asked for are wanted.
     type_needle_k, type_needle_v
         What keys and values are: ``"words"``, ``"numbers"`` or ``"uuids"``.
     needle
-        Your own sentence, with ``{value}`` where its value stands and ``{key}`` where its key
-        stands; or with a value of your own in braces: ``The code is {4711}.`` Empty: the pack's.
+        Your own sentence with placeholders ``{key}`` and ``{value}``, or with your own value in
+        braces: ``The code is {4711}.`` If empty, the language pack's.
     question, prefix
-        Your own question, with ``{key}`` where the key stands, and the beginning of its answer.
-        Empty: the pack's; the answer to a question of your own then has no prefix.
+        Your own question with the placeholder ``{key}``, and the beginning of its answer. If empty,
+        the language pack's; your own question then has no prefix.
     text
         Your own prose for the haystack ``"text"``.
     index
@@ -113,7 +112,7 @@ class Setting(Checked):
 
     @property
     def several(self) -> bool:
-        """Whether there are more needles than the one that is moved."""
+        """Whether the prompt has several needles."""
         return self.num_keys * self.num_values > 1 or self.haystack == "needle"
 
     @property
@@ -123,7 +122,7 @@ class Setting(Checked):
 
     @property
     def own_value(self) -> str | None:
-        """The value that stands in braces in a needle of your own; None where there is none."""
+        """The user's own value in the braces of the needle, or None."""
         return next(iter(self._own_values()), None)
 
     @property
@@ -132,7 +131,7 @@ class Setting(Checked):
         return replace(self, depth=0, length=1, index=0)
 
     def label(self) -> str:
-        """Return in words what is set, without what ``kind`` leaves out.
+        """Return the fields of ``kind`` that are not at their defaults, as text.
 
         >>> Setting(num_distractors=3, question="Which is {key}?").label()
         'essay, num_distractors 3, question Which is {key}?'

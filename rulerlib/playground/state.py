@@ -1,4 +1,4 @@
-"""The playground itself: what is set, and what was asked so far. No widgets."""
+"""The state of the playground: the setting and all answers. No widgets."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Playground:
     seed
         Another seed gives other keys and values.
     format
-        How a question becomes a prompt. Room for thinking comes on top of the length.
+        How a question becomes a prompt. Tokens for thinking are added to the length.
     texts
-        A file or folder, the haystack ``"text"`` where no text is typed in.
+        A file or folder for the haystack ``"text"``, used if ``text`` is empty.
     setting
-        Where the controls stand at first: fields of `Setting` other than ``length``, which is
-        the second shortest of the lengths.
+        Initial values of `Setting`, except ``length``, which starts at the second shortest of the
+        lengths.
 
     Raises
     ------
@@ -91,7 +91,7 @@ class Playground:
 
     @classmethod
     def from_notebook(cls, namespace: Mapping[str, Any]) -> Self:
-        """Return a playground with the parameters that stand in a notebook.
+        """Return a playground with the parameters of a notebook.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Playground:
         """
         names = ["model", "engine", "engine_options", "num_lengths", "seed", "texts"]
         named = notebook_parameters(namespace, [*names, *_FORMAT, *_CONTROLS])
-        # What is None here stands at its default: an empty text, or the first of a list.
+        # None means the default.
         values = {name: value for name, value in named.items() if value is not None}
         chosen = PromptFormat(**{name: values.pop(name) for name in _FORMAT if name in values})
         return cls(format=chosen, **values)
@@ -157,8 +157,8 @@ class Playground:
         Raises
         ------
         ParameterError
-            If the length is too short for what must stand in the prompt, or too long for the
-            model; if a text of the user's own is missing, or the haystack holds the user's value.
+            If the length is too short for the prompt or too long for the model, if the user's own
+            text is missing, or if the haystack contains the user's value.
         """
         return MarkedPrompt.of(setting, self.samples_of(setting))
 
@@ -185,17 +185,17 @@ class Playground:
         )  # fmt: skip
 
     def ask(self, setting: Setting | None = None) -> Answer:
-        """Return the model's answer; none is asked for twice, because decoding is greedy.
+        """Return the model's answer; answers are cached, because decoding is greedy.
 
         Parameters
         ----------
         setting
-            What is asked; None: the setting where the controls stand.
+            Default: the current setting.
 
         Raises
         ------
         ParameterError
-            If there is no prompt of this setting; see `prompt_of`.
+            If the setting has no valid prompt; see `prompt_of`.
         """
         setting = setting or self.setting
         if setting not in self.answers:
@@ -252,8 +252,8 @@ class Playground:
             if kind is None or setting.kind == kind.kind:
                 about = {"language": setting.language, "length": setting.length}
                 record = answer.prediction
-                # Its own needle counts where the reader put it, in the row of that button: the
-                # nearest seam may lie in the next one.
+                # The first needle counts at the depth of its button: the nearest sentence boundary
+                # may be in another row.
                 depths = [setting.depth, *record.others["depths"][1:]]
                 record = replace(record, others={**record.others, "depths": depths})
                 yield {"model": self.name, "task": setting.label(), **about}, record

@@ -1,22 +1,21 @@
-"""A language is data: a folder, in the package or anywhere, with its wording and a text.
+"""Language packs: folders with the wording and texts of a language.
 
-``language.toml`` holds every sentence that a task says in the language. Beside it stand the words
-of keys, ``adjectives.txt`` and ``nouns.txt`` (one word a line; or lists of these names in
-``language.toml``), and the prose of haystacks, ``essays/*.txt`` (or ``essays.txt``), each with a
-title in its first line. That is enough for needles, chains and coded words. All else is optional,
-and a task that needs it says so:
+``language.toml`` has every sentence of the tasks. The words of keys are in ``adjectives.txt`` and
+``nouns.txt`` (one word a line; or in lists of these names in ``language.toml``), and the prose of
+haystacks in ``essays/*.txt`` (or ``essays.txt``), each with a title in its first line. This is
+enough for needles, chains and coded words. Everything else is optional; a task that needs it raises
+an error that names the missing file:
 
 - files of sections (`SECTIONS`): ``reading.toml``, questions about passages; ``episodic.toml``,
-  ``semantic.toml`` and ``spatial.toml``, what the suites on memory teach and ask; ``memory.toml``,
-  how what a memory recalls is put into a prompt; ``classics.toml``, needle tests from before RULER;
-  ``absent.toml``, needles that may not be there;
+  ``semantic.toml`` and ``spatial.toml``, the texts of the memory suites; ``memory.toml``, the
+  prompt around recalled texts; ``classics.toml``, needle tests from before RULER; ``absent.toml``,
+  questions about needles that may be missing;
 - ``names.toml``, months and the parts of invented names (`rulerlib.languages.names`);
 - fictional documents with questions, ``squad.json.gz``, ``hotpotqa.json.gz``, ``drop.json.gz`` and
   ``drop_train.json.gz`` (`rulerlib.sources`);
-- ``prose.toml``, of which a narrator composes what follows after the essays
-  (`rulerlib.languages.prose`);
-- ``foreign.txt``, words that are left out of common words; ``refusals.txt``, phrases by which
-  models decline; ``numbers.toml``, how numbers are written (`rulerlib.languages.numbers`).
+- ``prose.toml``, a grammar of prose that continues the essays (`rulerlib.languages.prose`);
+- ``foreign.txt``, words that are left out of common words; ``refusals.txt``, phrases with which
+  models decline; ``numbers.toml``, the form of numbers (`rulerlib.languages.numbers`).
 
 >>> danish = load("da")
 >>> danish.join(["a", "b", "c"])
@@ -24,9 +23,9 @@ and a task that needs it says so:
 >>> danish.fill("niah", "needle", danish.label("numbers", 2), key="grøn-lampe", value="1234567")
 'Et af de særlige magiske tal for grøn-lampe er: 1234567.'
 
-A template asks its question after ``{context}``. The text before it must not name the ``query``:
-otherwise no two questions can share a context. What templates may name in braces stands beside
-them in ``en``, the pack to translate.
+A template asks its question after ``{context}``. If the text before it names the ``query``,
+questions cannot share a context. To add a language, translate ``en``, whose comments list the names
+that templates may use.
 """
 
 from __future__ import annotations
@@ -56,22 +55,20 @@ SECTIONS = (
     "reading", "episodic", "semantic", "spatial", "memory", "classics", "absent",
     "names",
 )  # fmt: skip
-"""The sections of a pack that stand in files of their own: ``reading.toml`` is read as the section
-``reading``."""
+"""The sections of a pack with a file each: ``reading.toml`` is the section ``reading``."""
 
 FILE = "language.toml"
-"""The file of a pack that says all that no other file of it does."""
+"""The main file of a pack."""
 
-# The name under which a language's essays are taken as a text that is repeated, as in RULER.
+# The value of the parameter ``texts`` for the language's essays, repeated as in RULER.
 REPEATED = "essays"
 
 FOLDERS = "RULERLIB_LANGUAGES"
-"""The environment variable with the folders of packs that are known by their codes, as ``PATH`` has
-its folders. A pack that is loaded from its folder is known to all processes that are started
-afterwards."""
+"""The environment variable with the folders of further packs, separated as in ``PATH``. Loading a
+pack from its folder adds the folder, so that child processes know its code."""
 
 NEEDED_BY = tomllib.loads((_HERE / "needed_by.toml").read_text("utf-8"))
-"""What needs a section of a pack that a pack may do without."""
+"""The tasks that need an optional section of a pack, by section."""
 
 VALUE_TYPES = ("numbers", "words", "uuids")
 """The types of keys and values."""
@@ -88,13 +85,13 @@ class Language:
     noise
         One line of the noise haystack.
     articles
-        Words that are dropped when answers are compared word by word.
+        Words that are ignored when answers are compared word by word.
     templates
-        The tables of the TOML file as they stand.
+        The tables of the TOML files.
     folder
-        Where it stands.
+        The folder of the pack.
     sections
-        The names of those tables that stand in files of their own.
+        The names of the tables with a file of their own.
     """
 
     code: str
@@ -106,14 +103,14 @@ class Language:
     sections: tuple[str, ...] = field(default=SECTIONS, repr=False)
 
     def join(self, items: Sequence[str]) -> str:
-        """Return an enumeration as it is written in this language: ``a, b, c og d``."""
+        """Return an enumeration in this language: ``a, b, c og d``."""
         if len(items) < 2:
             return "".join(items)
         listing = self.templates["list"]
         return str(listing["separator"].join(items[:-1]) + listing["last"] + items[-1])
 
     def split(self, text: str) -> list[str]:
-        """Return the items of an enumeration that `join` has written."""
+        """Return the items of an enumeration; the inverse of `join`."""
         listing = self.templates["list"]
         plain = text.replace(listing["last"], listing["separator"])
         return [*filter(None, plain.split(listing["separator"]))]
@@ -123,12 +120,12 @@ class Language:
         return dict(self.templates["types"][value_type]["one" if count == 1 else "many"])
 
     def text(self, *path: str) -> str:
-        """Return one template as it stands, ``text("niah", "one", "template")``.
+        """Return one template: ``text("niah", "one", "template")``.
 
         Raises
         ------
         MissingWordingError
-            If the pack has no such text: names the file, what is missing, and what needs it.
+            If the pack does not have it: names the file and the tasks that need it.
         """
         table: Any = self.templates
         for step in path:
@@ -138,14 +135,13 @@ class Language:
         return str(table)
 
     def section(self, name: str) -> dict[str, Any]:
-        """Return the tables of a section as they stand in its file; raises as `text` does."""
+        """Return the tables of a section; raises the error of `text`."""
         table = self.templates.get(name)
         if not isinstance(table, dict):
             raise MissingWordingError(self._lacks(name))
         return table
 
     def _lacks(self, section: str, *path: str) -> str:
-        """Return the sentence that says what the pack lacks."""
         file = f"{section}.toml" if section in SECTIONS else FILE
         name = ".".join((section, *path))
         return f"{self.folder / file}: [{name}] is missing{_needed_by(section, file)}."
@@ -153,40 +149,40 @@ class Language:
     def fill(self, *path: str | dict[str, str], **names: Any) -> str:
         """Return a template with its names filled in.
 
-        The last positional argument may be what `label` returns. A name that nobody gave stays in
-        braces, so that ``context`` can be filled later.
+        The last positional argument may be a result of `label`. Names without a value stay in
+        braces, so that ``context`` can be filled in later.
 
         Raises
         ------
         MissingWordingError
-            If the pack has no such text.
+            If the pack does not have the template.
         """
         label = path[-1] if isinstance(path[-1], dict) else {}
         steps = [step for step in path if isinstance(step, str)]
         return filled(self.text(*steps), **{**label, **names})
 
     def pattern(self, *path: str) -> re.Pattern[str]:
-        """Return a pattern of what follows a template's context (else of all), a group a name."""
+        """Return a pattern of a template after its context, with a group for each name."""
         return _pattern_of(self.text(*path).rpartition("{context}")[2].lstrip())
 
     def unfill(self, text: str, *path: str) -> dict[str, str] | None:
-        """Return what a template was filled with where it last stands in a text; None: nowhere.
+        """Return the names with which a template is filled in at its last match, or None.
 
-        Of a template with a ``{context}`` only what follows is looked for, and ``context`` is all
-        of the text before it.
+        For a template with a ``{context}``, only the text after it is matched, and ``context`` is
+        the whole text before the match.
 
         >>> load("en").unfill("VAR AB = VAR CD. VAR EF = 12.", "variable_tracking", "alias")
         {'name': 'AB', 'other': 'CD'}
         """
         whole = "{context}" in self.text(*path)
-        # A question is no longer than 5000 characters, and a context may be long.
+        # A context may be long, but a question has at most 5,000 characters.
         start = max(0, len(text) - 5000) if whole else 0
         hits = [*self.pattern(*path).finditer(text, start)][-1:]
         context = {"context": text[: hits[0].start()]} if hits and whole else {}
         return {**context, **hits[0].groupdict()} if hits else None
 
     def question(self, *path: str, **names: Any) -> tuple[str, str, str]:
-        """Return what stands before the context, after it, and before the answer, filled in."""
+        """Return the texts before the context, after it, and before the answer, filled in."""
         head, _, tail = self.fill(*path, "template", **names).partition("{context}")
         return head, tail, self.fill(*path, "answer_prefix", **names)
 
@@ -194,7 +190,7 @@ class Language:
     def fingerprint(self) -> str:
         """A short hash of the wording, the words and the essays.
 
-        The sections in files of their own are left out: what is made with one cites it itself.
+        Sections with a file of their own are cited by the datasets that use them.
         """
         wording = {
             name: self.templates[name] for name in self.templates if name not in self.sections
@@ -204,7 +200,7 @@ class Language:
 
     @property
     def narrator(self) -> Narrator | None:
-        """What goes on after the essays; None where the pack has no ``prose.toml``."""
+        """The prose after the essays, or None without a ``prose.toml``."""
         from rulerlib.languages.prose import narrator_of
 
         path = self.folder / "prose.toml"
@@ -212,7 +208,7 @@ class Language:
 
     @property
     def repeated(self) -> tuple[str]:
-        """The essays as one text, after which nothing is composed."""
+        """The essays as one text, which no prose continues."""
         return ("\n\n".join(self.essays),)
 
     @functools.cached_property
@@ -234,26 +230,26 @@ class Language:
 
     @functools.cached_property
     def foreign(self) -> frozenset[str]:
-        """Words of other languages that lists of frequent words count as this one's.
+        """Words of other languages in this language's list of frequent words.
 
-        One task alone depends on them and records them itself: they are no part of `fingerprint`.
+        Only one task depends on them, and records them: they are not part of `fingerprint`.
         """
         path = self.folder / "foreign.txt"
         return frozenset(_read_text(path).split() if path.exists() else ())
 
     @functools.cached_property
     def refusals(self) -> tuple[str, ...]:
-        """Phrases by which models decline to answer, one a line; no part of `fingerprint`."""
+        """Phrases with which models decline to answer; not part of `fingerprint`."""
         path = self.folder / "refusals.txt"
         lines = _read_text(path).splitlines() if path.exists() else []
         return tuple(line.strip() for line in lines if line.strip())
 
     @functools.cached_property
     def numbers(self) -> Numbers | None:
-        """The form of numbers and dates, or None if the pack has no ``numbers.toml``.
+        """The form of numbers and dates, or None without a ``numbers.toml``.
 
-        They are read in answers and stand in no prompt, so they are no part of `fingerprint`.
-        Raises a DataError where the pack's ``numbers.toml`` is damaged or incomplete.
+        They affect no prompt and are not part of `fingerprint`. Raises a DataError if the file is
+        damaged or incomplete.
         """
         path = self.folder / "numbers.toml"
         if not path.exists():
@@ -266,7 +262,7 @@ class Language:
         except KeyError as error:
             raise DataError(f"{path}: {error} is missing.") from error
         except (AttributeError, TypeError, ValueError, IndexError, re.error) as error:
-            raise DataError(f"{path}: not the numbers of a language ({error}).") from error
+            raise DataError(f"{path}: cannot be read as numbers ({error}).") from error
 
     @functools.cached_property
     def essays(self) -> tuple[str, ...]:
@@ -275,11 +271,11 @@ class Language:
         files = sorted((self.folder / "essays").glob("*.txt")) or [alone]
         if files == [alone] and not alone.exists():
             raise DataError(f"{self.folder / 'essays'}: no essays (*.txt) found.")
-        # The first line of a file is its title, which is no sentence.
+        # The first line of a file is its title.
         return tuple(_read_text(file).partition("\n")[2].strip() for file in files)
 
 
-# A reader tries every template of all languages on every prompt.
+# The reference reader tries the templates of all languages on every prompt.
 @functools.cache
 def _pattern_of(template: str) -> re.Pattern[str]:
     pieces = [*map(re.escape, pieces_of(template))]
@@ -299,7 +295,7 @@ def _read_text(path: Path) -> str:
 
 
 def _needed_by(section: str, file: str) -> str:
-    """Return the part of a sentence that says what needs a section, and what to do."""
+    """Return the end of an error message: the tasks that need a section, and what to do."""
     if section not in NEEDED_BY:
         return ""
     return f", which {NEEDED_BY[section]} need: translate that of rulerlib/languages/en/{file}"
@@ -307,7 +303,7 @@ def _needed_by(section: str, file: str) -> str:
 
 @functools.cache
 def available(*sections: str) -> tuple[str, ...]:
-    """Return the codes of the languages in the package that have the files of some sections."""
+    """Return the codes of the package's languages that have certain sections."""
     files = FILE, *(f"{section}.toml" for section in sections)
     packs = [path.parent for path in _HERE.glob(f"*/{FILE}")]
     full = (pack.name for pack in packs if all((pack / file).exists() for file in files))
@@ -315,18 +311,18 @@ def available(*sections: str) -> tuple[str, ...]:
 
 
 def load(code: str, parameter: str = "language") -> Language:
-    """Return the language of a code, or of the folder of a pack anywhere.
+    """Return the language of a code, or of the folder of a pack.
 
     Parameters
     ----------
     parameter
-        What the code is called in an error.
+        The name of the parameter in an error.
 
     Raises
     ------
     ParameterError
-        If there is no such language: names the nearest. If a pack from outside has the code of one
-        in the package.
+        If there is no such language: names the nearest. If the pack has the code of one in the
+        package.
     DataError
         If its ``language.toml`` is damaged or incomplete.
     """
@@ -347,7 +343,7 @@ def _brought() -> dict[Path, Language]:
 
 
 def _bring(name: str, parameter: str) -> Language:
-    """Return the language of a folder, which is known by its code from now on."""
+    """Return the language of a folder, and add the folder to `FOLDERS`."""
     folder = files.named(parameter, name, "the folder of a language pack").absolute()
     allowed_values = f"one of {', '.join(available())}, or a folder with a {FILE}"
     require((folder / FILE).is_file(), parameter, name, allowed_values)
@@ -365,7 +361,7 @@ def read_pack(folder: str | Path) -> Language:
     Raises
     ------
     DataError
-        If a file cannot be read or lacks what every pack has: names the file and what.
+        If a file cannot be read or lacks a required entry: names the file and the entry.
     """
     folder, path = Path(folder), Path(folder, FILE)
     table = read_toml(path, "a language pack")
@@ -374,7 +370,7 @@ def read_pack(folder: str | Path) -> Language:
             raise DataError(f"{path}: '{needed}' is missing.")
     for text in ("code", "name", "noise"):
         if not is_text(table[text]):
-            raise DataError(f"{path}: '{text}' is no text.")
+            raise DataError(f"{path}: '{text}' is not a text.")
     for value_type in VALUE_TYPES:
         types = table["types"] if isinstance(table["types"], dict) else {}
         if set(types.get(value_type, {})) != {"one", "many"}:
@@ -395,7 +391,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     Raises
     ------
     DataError
-        If it cannot be read: names the file, and ``what`` it should have been.
+        If it cannot be read as ``what``: names the file.
     """
     if not path.exists() and path.stem in NEEDED_BY:
         raise MissingWordingError(f"{path} is missing{_needed_by(path.stem, path.name)}.")
@@ -406,5 +402,5 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def placeholders(template: str) -> set[str]:
-    """Return the names in braces that a template uses; a ValueError where one has no partner."""
+    """Return the names in braces in a template; raises a ValueError for a single brace."""
     return {name for _, name, _, _ in Formatter().parse(template) if name}

@@ -1,7 +1,7 @@
-"""Invented names of a language, put together from the parts in its ``names.toml``.
+"""Invented names, put together from the parts in a language's ``names.toml``.
 
-Every combination of an onset, a rime and an ending is used at most once, and onsets and rimes have
-fixed lengths, so no two names are equal and none hides inside another.
+Each combination of an onset, a rime and an ending is used at most once. Onsets and rimes have fixed
+lengths, so that no two names are equal and none is part of another.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rulerlib.languages import Language, slots
 
 
 class Names:
-    """The names of a language in a random order that ``seed`` decides."""
+    """The names of a language in a random order by ``seed``."""
 
     def __init__(self, language: Language, seed: int) -> None:
         tables = slots.section(language, "names")
@@ -25,7 +25,7 @@ class Names:
     def shuffled(self, key: str, number: int, total: int) -> int:
         """Return the item at ``number`` in a random order of ``range(total)``.
 
-        Multiplication by a factor coprime to ``total`` is a permutation that needs no list.
+        Multiplying by a factor coprime to ``total`` permutes the numbers without a list.
         """
         if key not in self._orders:
             rng = random.Random(f"{self._seed}:order:{key}")
@@ -37,12 +37,12 @@ class Names:
         return (factor * number + start) % total
 
     def num_words(self, pool: str) -> int:
-        """Return how many different names a pool (``"town"``, ``"ship"``) has."""
+        """Return the number of different names in a pool (``"town"``, ``"ship"``)."""
         parts = self.parts
         return len(parts["onsets"]) * len(parts["rimes"]) * len(parts["endings"][pool])
 
     def word(self, pool: str, number: int) -> str:
-        """Return a name; two numbers below `num_words` have different names."""
+        """Return a name by its number, which must be below `num_words`."""
         onsets, rimes = self.parts["onsets"], self.parts["rimes"]
         rest, onset = divmod(self.shuffled(pool, number, self.num_words(pool)), len(onsets))
         ending, rime = divmod(rest, len(rimes))

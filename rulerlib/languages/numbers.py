@@ -1,8 +1,8 @@
-"""Numbers and dates as a language writes them, rewritten as scores read them.
+"""Normalize the numbers and dates of a language for scoring.
 
-Measures of answers read "1234.5" and "3 May 1886". The file ``numbers.toml`` in the folder of a
-language says how the language writes them, in digits and in words. Without this file only "1,234.5"
-is read. The file affects no prompt, so it is not part of the pack's fingerprint.
+Metrics read "1234.5" and "3 May 1886". The file ``numbers.toml`` of a language pack describes how
+the language writes these in digits and in words; without it only "1,234.5" is read. The file
+affects no prompt, so it is not part of the pack's fingerprint.
 
 >>> from rulerlib.languages import load
 >>> plain = load("da").numbers.plain
@@ -16,12 +16,12 @@ is read. The file affects no prompt, so it is not part of the pack's fingerprint
 The entries of ``numbers.toml``:
 
 =============================  ===================================================================
-``thousands``, ``decimal``     the marks in "1.234,5"; a no-break or thin space also counts
+``thousands``, ``decimal``     the marks in "1.234,5"; no-break and thin spaces also count
 ``dates``                      regular expressions of dates in digits, with day, month, year
 ``months``                     the twelve names
-``one``                        articles that also count, where nothing but "one" can be meant
+``one``                        articles that also mean "one"
 ``words``, ``scales``          numbers below a hundred, and a hundred and a thousand
-``compound``, ``joint``        how a unit and a ten make one word; "and" between numbers
+``compound``, ``joint``        the form of a unit and a ten in one word; "and" between numbers
 =============================  ===================================================================
 """
 
@@ -51,9 +51,9 @@ class Numbers:
     KeyError
         If an entry is missing.
     re.error
-        If one of ``dates`` is no regular expression.
+        If one of ``dates`` is not a regular expression.
     AttributeError, IndexError, TypeError, ValueError
-        If an entry has another form than it should.
+        If an entry has the wrong form.
     """
 
     def __init__(self, table: Mapping[str, Any]) -> None:
@@ -62,7 +62,7 @@ class Numbers:
         # In every language thousands may also be separated by a no-break or thin space.
         thousands = rf"[{re.escape(table['thousands'])}\u00a0\u2009\u202f]"
         decimal = re.escape(table["decimal"])
-        # Neither a part of a longer row of digits and marks, such as an address of a network.
+        # Not part of a longer row of digits and marks, such as an IP address.
         self._digits = re.compile(
             rf"(?<![\d.,])([1-9]\d{{0,2}}(?:{thousands}\d{{3}})+|\d+)(?:{decimal}(\d+))?(?![.,]?\d)"
         )
@@ -74,7 +74,7 @@ class Numbers:
             for unit in units:
                 compound = table["compound"].format(unit=unit, ten=ten)
                 words[compound] = tens[ten] + units[unit]
-        # "twenty four" beside "twenty-four".
+        # "twenty four" like "twenty-four".
         words |= {word.replace("-", " "): value for word, value in words.items()}
         self._values = words | scales | dict.fromkeys(self._one, 1)
         small, one, joint = _any(words), _any(table["one"]), re.escape(table["joint"])
@@ -89,14 +89,14 @@ class Numbers:
         gap = r"(?:-|\s*)"
         below = rf"(?:(?:(?:{small}|{one}){gap})?{hundred}{more(small)}|{small})"
         above = rf"(?:(?:{below}|{one}){gap})?{thousand}{more(below)}"
-        # A hyphen before a word is no minus sign: "- two" and "-two" are items of a list.
+        # A hyphen before a word is not a minus sign: "- two" and "-two" are items of a list.
         self._written = re.compile(rf"(?:(?<!\w)-)?\b(?:{above}|{below})\b", re.IGNORECASE)
         self._word = re.compile(_any(self._values))
 
     def plain(self, text: str) -> str:
         """Return a text with numbers as "12" and "1234.5", and dates as "3 maj 1886"."""
         text = unicodedata.normalize("NFC", text)
-        # Alone it is no article.
+        # A text of this word alone.
         if text.strip(" .!\n").casefold() in self._one:
             return "1"
         for date in self._dates:
@@ -115,7 +115,7 @@ class Numbers:
         return whole if rest is None else f"{whole}.{rest}"
 
     def _value(self, match: re.Match[str]) -> str:
-        """Return the value of a number in words, a thousand and a hundred being multiplied."""
+        """Return the value of a number in words."""
         total = part = 0
         for word in self._word.findall(match[0].casefold()):
             value = self._values[word]

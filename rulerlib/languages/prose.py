@@ -1,12 +1,11 @@
-"""Prose without end: a narrator composes it from the scenes and words of a language pack.
+"""Endless prose, generated from the scenes and words of a language pack.
 
-``prose.toml`` is a grammar as data. A *chapter* stays with a person, a place and a season; each of
-its paragraphs is a *scene*, whose *steps* are told in their order, each in one of several forms. In
-a form ``[early|late]`` is one of these, and ``{boat}`` a word of a group. The groups of ``chapter``
-and ``paragraph`` are drawn once, so that a boat stays the same boat; those of ``sentence`` are
-drawn anew each time. A group may have several forms of a thing at once, parted by ``/``:
-``"boat/the boat" = ["a dinghy/the dinghy", ...]`` defines ``{boat}`` and ``{the boat}``. A scene
-with a ``season`` stands in chapters of that season alone, in which the groups of that season hold.
+``prose.toml`` is a grammar. A *chapter* has a person, a place and a season; each of its paragraphs
+is a *scene*, a sequence of *steps* with several forms each. In a form, ``[early|late]`` is a choice
+and ``{boat}`` a word of a group. A word of the groups ``chapter`` and ``paragraph`` is drawn once,
+so that a boat stays the same boat; a word of ``sentence`` is drawn each time. A group may have
+several forms of a word, separated by ``/``: ``"boat/the boat" = ["a dinghy/the dinghy", ...]``
+defines ``{boat}`` and ``{the boat}``. A scene with a ``season`` is used in chapters of that season.
 
 >>> from rulerlib.languages import load
 >>> first = load("en").narrator.first(100_000)
@@ -36,18 +35,18 @@ from rulerlib.tokens import Tokenizer
 # Scenes of a chapter.
 SCENES = 5
 
-# Ways in which a step is tried before its paragraph is given up, and paragraphs given up in a row
-# before the narrator has nothing more to say.
-TRIES, GIVEN_UP = 20, 60
+# Attempts at a new sentence before its paragraph is skipped, and skipped paragraphs in a row before
+# the prose ends.
+TRIES, SKIPPED = 20, 60
 
-# A word by its name, or several of which one is drawn each time.
+# A word by its name, or several to draw from each time.
 Words = Mapping[str, str | Sequence[str]]
 
 _MARK = re.compile(r"([\[\]|]|\{[^{}]+\})")
 
 
 class Narrator:
-    """Composes the prose of a language, sentence by sentence and none twice, as far as needed."""
+    """The prose of a language: sentences without repetition, generated as far as needed."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._table = path, read_toml(path, "scenes of a language pack")
@@ -56,12 +55,12 @@ class Narrator:
         self._more = self._paragraphs()
 
     def first(self, size: int) -> list[str]:
-        """Return the first sentences of together ``size`` characters, or all that there are.
+        """Return the first sentences with ``size`` characters in total, or all that there are.
 
         Raises
         ------
         DataError
-            If the scenes name something that no group has, or are no scenes.
+            If the scenes are damaged or use a word that no group has.
         """
         try:
             while self._sizes[-1] < size and (paragraph := next(self._more, None)) is not None:
@@ -69,14 +68,13 @@ class Narrator:
                 sums = itertools.accumulate(map(len, paragraph), initial=self._sizes.pop())
                 self._sizes += sums
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{self._path}: no scenes of a language ({error!r}).") from error
+            raise DataError(f"{self._path}: cannot be read as scenes ({error!r}).") from error
         return self._written[: bisect.bisect_left(self._sizes, size)]
 
     def _paragraphs(self) -> Iterator[list[str]]:
-        table, seen, given_up = self._table, set[str](), 0
+        table, seen, skipped = self._table, set[str](), 0
         for number in itertools.count():
             rng = random.Random(f"chapter {number}")
-            # The seasons follow each other.
             season = [*table["seasons"]][number % len(table["seasons"])]
             chapter = table["sentence"] | _drawn(table["chapter"], rng)
             scenes = [scene for scene in table["scenes"] if scene.get("season", season) == season]
@@ -88,19 +86,19 @@ class Narrator:
                     begun = (text[:1].upper() + text[1:] for text in tries)
                     new = next((text for text in begun if text not in seen), None)
                     if new is None:
-                        given_up += 1
+                        skipped += 1
                         break
                     told.append(new)
                 else:
-                    given_up = 0
+                    skipped = 0
                     seen.update(told)
                     yield told
-                if given_up > GIVEN_UP:
+                if skipped > SKIPPED:
                     return
 
 
 def _drawn(groups: Mapping[str, list[str]], rng: random.Random) -> dict[str, str]:
-    """Return a word of each group, by the names of its forms."""
+    """Return a word of each group by the names of its forms."""
     drawn = dict[str, str]()
     for names, words in groups.items():
         drawn |= zip(_forms(names), _forms(rng.choice(words)), strict=True)
@@ -113,7 +111,7 @@ def _forms(text: str) -> list[str]:
 
 
 def _filled(text: str, words: Words, rng: random.Random) -> str:
-    """Return a form with all its choices made."""
+    """Return a form with its words and choices drawn."""
     filled = ""
     # Every second piece is a name, or has choices.
     for number, piece in enumerate(_pieces(text)):
@@ -128,7 +126,7 @@ def _filled(text: str, words: Words, rng: random.Random) -> str:
 
 @functools.cache
 def _pieces(text: str) -> tuple[Any, ...]:
-    """Return a form cut into texts and what stands between them: names, and choices as tuples.
+    """Return a form cut into texts and, between them, names or choices as tuples.
 
     >>> _pieces("The {boat} [lay|was [old|new]].")
     ('The ', 'boat', ' ', ('lay', 'was [old|new]'), '.')
@@ -150,15 +148,18 @@ def _pieces(text: str) -> tuple[Any, ...]:
     return tuple(pieces)
 
 
-# One of a language, which goes on where it was.
-narrator_of = functools.lru_cache(16)(Narrator)
+@functools.lru_cache(16)
+def narrator_of(path: Path) -> Narrator:
+    """Return the narrator of a file. It keeps its sentences, which take seconds to generate."""
+    return Narrator(path)
 
-# So many characters hold no fewer tokens than are asked for.
+
+# A token has no more characters on average.
 CHARACTERS = 5
 
 
 class Continued(Haystack):
-    """The sentences of texts, after which a narrator goes on for ``length`` tokens."""
+    """The sentences of texts, continued by a narrator for ``length`` tokens."""
 
     def __init__(
         self, texts: tuple[str, ...], narrator: Narrator, length: int, tokenizer: Tokenizer
@@ -168,5 +169,9 @@ class Continued(Haystack):
         super().__init__([*units, *more], " ", tokenizer, first=len(units))
 
 
-# The next task mostly has the same length.
-continued = functools.lru_cache(4)(Continued)
+@functools.lru_cache(4)
+def continued(
+    texts: tuple[str, ...], narrator: Narrator, length: int, tokenizer: Tokenizer
+) -> Continued:
+    """Return continued texts, counted once for all tasks of a length."""
+    return Continued(texts, narrator, length, tokenizer)

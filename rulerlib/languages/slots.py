@@ -1,6 +1,6 @@
-"""Slots: what a sentence of a language pack may name in braces, checked before it is filled in.
+"""Check the names in braces that the texts of a language pack use.
 
-``slots.toml`` beside this file says for each section what its texts must and may name.
+``slots.toml`` next to this file lists for each section the names that its texts must and may use.
 
 >>> tables = {"say": ["{who} sings {what}."]}
 >>> checked(Path("xx.toml"), "a section", {"say": "who | what"}, tables) is tables
@@ -13,7 +13,6 @@ rulerlib.errors.DataError: xx.toml: say lacks {when} in '{who} sings {what}.'.
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,13 +23,11 @@ from rulerlib.languages import Language, placeholders, read_toml
 
 _TABLES = read_toml(Path(__file__).with_suffix(".toml"), "the slots of a language")
 
-_CHOICE = re.compile(r"\{([^}]*)\}")
 
-
-# A language is one object, and its wording does not change.
+# Every episode asks for the sections of its language.
 @functools.cache
 def section(language: Language, name: str) -> dict[str, Any]:
-    """Return a section of a pack whose texts have all slots of ``slots.toml``; see `checked`."""
+    """Return a section of a pack after checking its texts against ``slots.toml``."""
     file = language.folder / f"{name}.toml"
     return checked(file, f"the section {name}", _TABLES[name], language.section(name))
 
@@ -38,41 +35,51 @@ def section(language: Language, name: str) -> dict[str, Any]:
 def checked(
     path: Path, what: str, wanted: Mapping[str, str], tables: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the tables of a wording, checked.
+    """Return the tables of a wording after checking them.
 
     Parameters
     ----------
     path, what
-        Its file, and what that is: ``"the section spatial"``.
+        The file, and its content in words: ``"the section spatial"``.
     wanted
-        The names for each place, as ``slots.toml`` has them.
+        The names for each place, as in ``slots.toml``.
     tables
         The content of the file.
 
     Raises
     ------
     DataError
-        If something is missing, or if a text lacks a name in braces, or has one that nothing would
-        fill.
+        If a place is missing, or if a text lacks a name in braces or has an unknown one.
     """
     try:
-        for places, names in wanted.items():
-            for pieces in itertools.product(*(part.split(",") for part in _CHOICE.split(places))):
-                for place, text in _reached(tables, "".join(pieces).split(".")):
+        for pattern, names in wanted.items():
+            for place in _places(pattern):
+                for where, texts in _reached(tables, place.split(".")):
                     if names != "*":
-                        _check(f"{path}: {place}", text, names)
-    except DataError:
-        # Which is a ValueError, too, and says what is wrong already.
-        raise
+                        _check(f"{path}: {where}", texts, names)
     except KeyError as missing:
         raise DataError(f"{path}: {missing} is missing.") from missing
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, TypeError) as error:
         raise DataError(f"{path}: cannot be read as {what} ({error}).") from error
     return tables
 
 
+def _places(pattern: str) -> list[str]:
+    """Return the places that a pattern means.
+
+    >>> _places("kinds.{a,b}.name")
+    ['kinds.a.name', 'kinds.b.name']
+    """
+    choice = re.search(r"\{([^}]*)\}", pattern)
+    if choice is None:
+        return [pattern]
+    before, after = pattern[: choice.start()], pattern[choice.end() :]
+    rests = _places(after)
+    return [before + one + rest for one in choice[1].split(",") for rest in rests]
+
+
 def _reached(table: Any, steps: list[str], done: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Yield each place that some steps lead to, and its content."""
+    """Yield the name and the content of each place that some steps lead to."""
     if not steps:
         yield ".".join(done), table
         return
@@ -86,17 +93,20 @@ def _reached(table: Any, steps: list[str], done: tuple[str, ...] = ()) -> Iterat
 
 def _check(where: str, texts: Any, names: str) -> None:
     """Check the names in braces of one text or of several."""
-    needed, _, others = names.partition("|")
-    allowed = {*others.split()}
-    for way in needed.split():
-        allowed |= {*way.split("/")}
+    must, _, may = names.partition("|")
+    # Of "day/nth" a text needs one.
+    needed = [way.split("/") for way in must.split()]
+    allowed = {*may.split(), *(name for way in needed for name in way)}
     texts = [texts] if isinstance(texts, str) else texts
     if not texts or not isinstance(texts, list):
         raise DataError(f"{where} has no text.")
     for text in texts:
-        slots = {*placeholders(text)}
-        for way in needed.split():
-            if slots.isdisjoint(way.split("/")):
-                raise DataError(f"{where} lacks {{{way}}} in {text!r}.")
-        for unknown in sorted(slots - allowed):
-            raise DataError(f"{where} uses {{{unknown}}}, which nothing fills.")
+        try:
+            used = placeholders(text)
+        except ValueError as error:
+            raise DataError(f"{where}: {error} in {text!r}.") from error
+        for way in needed:
+            if used.isdisjoint(way):
+                raise DataError(f"{where} lacks {{{'/'.join(way)}}} in {text!r}.")
+        for unknown in sorted(used - allowed):
+            raise DataError(f"{where} uses the unknown name {{{unknown}}}.")

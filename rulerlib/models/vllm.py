@@ -263,8 +263,8 @@ class Engine(Local):
             gc.collect()
 
 
-def _generate_parameters(request: Request) -> Any:
-    """Return vLLM's sampling parameters for an answer."""
+def _generate_parameters(request: Request, **more: Any) -> Any:
+    """Return vLLM's sampling parameters for an answer, with additional ones."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
@@ -279,11 +279,10 @@ def _generate_parameters(request: Request) -> Any:
         detokenize=bool(stop),
         output_kind=RequestOutputKind.FINAL_ONLY,
         **drawn,
+        **more,
     )
 
 
 def _likelihood_parameters(request: Request) -> Any:
     """Return vLLM's sampling parameters for the likelihood of a text's own tokens."""
-    parameters = _generate_parameters(request)
-    parameters.prompt_logprobs = 0
-    return parameters
+    return _generate_parameters(request, prompt_logprobs=0)

@@ -19,7 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from rulerlib import fields, files, labels, tasks
@@ -238,50 +237,41 @@ def scores(
         If no task has the measure ``primary``.
     """
     runs: dict[str, _Judging] = {}
+    answered: list[tuple[_Judging, dict[str, float], dict[str, Any]]] = []
     judging: _Judging | None = None
     last: Mapping[str, Any] | None = None
-    # For each prediction the number of its run and what is known of it, and its measures.
-    numbers, answered, sizes = list[int](), list[dict[str, Any]](), list[int]()
-    measured: dict[str, list[Any]] = {name: [] for name in ("measure", "value", *MARKED)}
     for about, prediction in predictions:
-        # The predictions of one file come in a row.
+        # The predictions of one file follow each other.
         if judging is None or last is not about:
             last, key = about, json.dumps(about, sort_keys=True, default=str)
             judging = runs.setdefault(key, _judging(about, len(runs), primary))
-        values, answer = _answer(prediction, judging)
-        numbers.append(judging.number)
-        answered.append(answer)
-        sizes.append(len(values))
-        measured["measure"] += values
-        measured["value"] += values.values()
-        for name, marked in zip(MARKED, judging.marks, strict=True):
-            measured[name] += marked
+        answered.append((judging, *_answer(prediction, judging)))
     if not answered:
-        # With all columns, so that every table that is made of it is an empty one.
+        # An empty table has all columns, so that other tables can be made from it.
         any_run = {"model": "", "language": "en", "task": "", "length": 1}
         row = scores([(any_run, Prediction(0, outputs=[""]))])
         return nothing("There are no predictions.", list(row.columns))
     if primary is not None:
         offered = {name for run in runs.values() for name in run.scoring.scores}
         one_of("primary", primary, sorted(offered))
-    # One row a prediction is made, and repeated for each of its measures.
-    runs_table = pd.DataFrame(_columns([run.about for run in runs.values()]))
-    parts = (
-        runs_table.take(np.repeat(numbers, sizes)),
-        pd.DataFrame(measured),
-        pd.DataFrame(answered).take(np.repeat(np.arange(len(answered)), sizes)),
-    )
-    return pd.concat([part.reset_index(drop=True) for part in parts], axis=1)
+    columns = _columns([run.about for run in runs.values()])
+    rows = []
+    for run, values, answer in answered:
+        for measure, value in values.items():
+            marks = {name: measure == marked for name, marked in run.marked.items()}
+            measured = {"measure": measure, "value": value, **marks}
+            rows.append({**columns[run.number], **measured, **answer})
+    return pd.DataFrame(rows)
 
 
 class _Judging(NamedTuple):
-    """How the predictions of one run are judged; ``marks``: which measures are `MARKED`."""
+    """How the predictions of a run are judged; ``marked``: the measure of each `MARKED` column."""
 
     about: Mapping[str, Any]
     number: int
     task: tasks.Task | None
     scoring: Scoring
-    marks: list[list[bool]]
+    marked: dict[str, str]
 
 
 def _judging(about: Mapping[str, Any], number: int, primary: str | None) -> _Judging:
@@ -296,9 +286,8 @@ def _judging(about: Mapping[str, Any], number: int, primary: str | None) -> _Jud
     strict = scoring.primary
     if primary is not None and primary in scoring.scores:
         scoring = replace(scoring, primary=primary)
-    named = (scoring.primary, scoring.ruler, strict)
-    marks = [[name == mark for name in scoring.measures] for mark in named]
-    return _Judging(about, number, task, scoring, marks)
+    marked = dict(zip(MARKED, (scoring.primary, scoring.ruler, strict), strict=True))
+    return _Judging(about, number, task, scoring, marked)
 
 
 def _written(text: Any) -> Any:

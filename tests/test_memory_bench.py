@@ -37,7 +37,7 @@ STORES = ["random", "rag", "memory/hei_nw", "memory/sgc_rss", "memory/smpd"]
     ("given", "sentence"),
     [
         (["--suites", "episodes"], r"suite is 'episodes'.*did you mean 'episodic'"),
-        (["--sizes", "2,2"], r"sizes is \[2, 2\], but must be a list without repetition"),
+        (["--sizes", "2,2"], r"sizes is \[2, 2\], but must be a list without"),
         (["--length", "30", "--suites", "episodic"], r"length is 30, but must be at least \d+"),
         (["--set", "gatte=false"], r"setting is 'gatte'.*did you mean 'gate'"),
         (["--primary-em", "loose"], r"primary_em is 'loose', but must be one of norm, raw"),

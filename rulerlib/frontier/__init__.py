@@ -1,8 +1,8 @@
-"""Six families of tasks that tell today's best models apart, which RULER's hardly do.
+"""Six families of tasks that separate today's best models, as RULER hardly does.
 
-They are a plug-in: nothing in the rest of rulerlib imports them. Their families are entry points of
-the group ``rulerlib.tasks``, as those of any other package would be (`rulerlib.tasks.outside`), and
-the wording of each is a file beside it, with a table for each language.
+They are a plug-in: nothing in the rest of rulerlib imports them. Each family is an entry point of
+the group ``rulerlib.tasks``, like the families of other packages (`rulerlib.tasks.outside`). Its
+wording is a TOML file of the same name, with a table for each language.
 """
 
 from __future__ import annotations

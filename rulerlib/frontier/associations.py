@@ -1,4 +1,4 @@
-"""Associations: persons are hidden in prose, and asked for in words that stand nowhere near them.
+"""Associations: a question about a person in prose that shares no word with the text.
 
 An example of ``associations`` (English, shortened)::
 
@@ -10,17 +10,16 @@ An example of ``associations`` (English, shortened)::
     outputs: ["Saskia"]
 
 After NoLiMa (Modarressi et al. 2025, "NoLiMa: Long-Context Evaluation Beyond Literal Matching",
-arXiv 2502.05167): question and needle have no word in common, so a search for the words of the
-question finds nothing; what connects them is common knowledge, in one step or, in
-``associations_2``, in two ("Which person has been to Germany?"). NoLiMa's data may not be used
-for this, so all pairs are our own, in every language. A pair is left out if its words occur in
-the haystack, so nothing else in the text leads to the question; NoLiMa's haystack was filtered
-with a model's help.
+arXiv 2502.05167). Question and needle have no word in common, so searching for the words of the
+question finds nothing. Common knowledge connects them, in one step or, in ``associations_2``, in
+two ("Which person has been to Germany?"). NoLiMa's license does not allow its data here, so all
+pairs are our own, in every language. A pair is used only if none of its words is in the haystack;
+NoLiMa filtered its haystack with a model's help.
 
 Every text mentions `OTHERS` other people, `MENTIONS` times per 1,000 tokens, in sentences of the
-same form about things that do not lead to the question. They take turns with the person who is
-asked for, so "any name in the text" is right in one of nine cases at every length. NoLiMa's
-effective length, by 85% of the score at short lengths, is
+same form about things that do not lead to the question. They alternate with the right person, so
+guessing any name in the text is right in one of nine cases at every length. NoLiMa's effective
+length (85% of the score at short lengths) is
 `rulerlib.analysis.effective_length.effective_lengths` with ``threshold=85, of_shortest=True``.
 """
 
@@ -28,7 +27,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
@@ -39,23 +38,52 @@ from rulerlib.haystack import DEPTHS, Draft, Needle, depth_of, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.matches import clean, normalize
 from rulerlib.samples import Prediction
-from rulerlib.scoring import ANY, Scoring
+from rulerlib.scoring import ANY
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import FRONTIER, Checked, Task, fresh, knob
+from rulerlib.tasks.family import FRONTIER, Task, fresh
 
 SECTION, STEPS = "associations", ("one", "two")
 
-# Other people in every text, and how often people are mentioned per 1,000 tokens.
+# The number of other people in every text, and mentions of people per 1,000 tokens.
 OTHERS, MENTIONS = 8, 4
 
-# A question has fewer characters; a word of an answer that begins none of its sentences but the
-# first, which the answer prefix begins.
-QUESTION, _WORD = 300, re.compile(r"(?:^|(?<=[\w,] ))[^\W\d_]\w+")
+# No question is longer, in characters.
+QUESTION = 300
+
+# A word inside a sentence of an answer, or the first word, which continues the answer prefix.
+_WORD = re.compile(r"(?:^|(?<=[\w,] ))[^\W\d_]\w+")
+
+
+class Pair(NamedTuple):
+    """A thing in a needle, and the one or two things that it leads to (``hops``)."""
+
+    kind: str
+    thing: str
+    hops: tuple[str, ...]
+
+
+def pairs(language: Language) -> list[Pair]:
+    """Return all pairs of a language, kind by kind."""
+    return [
+        Pair(kind, thing, tuple(hops))
+        for kind, table in language.section(SECTION).items()
+        if isinstance(table, dict)
+        for thing, *hops in table["rows"]
+    ]
+
+
+class Mention(NamedTuple):
+    """A person in the text. The people in the questions have the first numbers."""
+
+    number: int
+    depth: float
+    name: str
+    pair: Pair
 
 
 @dataclass(frozen=True)
-class Knobs(Checked):
-    """What can be set about associations.
+class Associations(Task):
+    """A task of associations, in essays or in the user's own texts.
 
     Attributes
     ----------
@@ -65,41 +93,14 @@ class Knobs(Checked):
         Further people in the text who can be asked for as well.
     """
 
-    num_hops: int = knob(1, whole_number, 1, 2)
-    num_distractors: int = knob(0, whole_number, 0, 9)
-
-
-def most_queries(knobs: Knobs) -> tuple[int | None, str]:
-    """Return how many questions one context can be asked, and what decides it."""
-    return 1 + knobs.num_distractors, "each person is asked for once; num_distractors adds others"
-
-
-class Pair(NamedTuple):
-    """Something in a needle and what is asked for, of a kind that a language pack has.
-
-    ``hops`` are what it leads to in one step and, where it does, in two.
-    """
-
-    kind: str
-    thing: str
-    hops: tuple[str, ...]
-
-
-def pairs(language: Language) -> Iterator[Pair]:
-    """Yield all pairs that a language has, kind by kind."""
-    for kind, table in language.section(SECTION).items():
-        if isinstance(table, dict):
-            for thing, *hops in table["rows"]:
-                yield Pair(kind, thing, tuple(hops))
-
-
-@dataclass(frozen=True)
-class Persons(Knobs, Task):
-    """Makes the samples of one setting of the knobs, in essays or in the user's own texts."""
+    num_hops: int = 1
+    num_distractors: int = 0
 
     family = "associations"
     category = FRONTIER
+    scoring = ANY
     answer_tokens = 32
+    section = SECTION
     reads_texts = True
     one_language = "question and needle are chosen together, so that they share no word"
     in_words: ClassVar = {
@@ -107,129 +108,127 @@ class Persons(Knobs, Task):
         "associations_2": "a person, two associations",
     }
 
-    @property
-    def scoring(self) -> Scoring:
-        """How answers are judged."""
-        return ANY
+    def __post_init__(self) -> None:
+        whole_number("num_hops", self.num_hops, 1, 2)
+        whole_number("num_distractors", self.num_distractors, 0, 9)
 
     @property
     def most_queries(self) -> tuple[int | None, str]:
-        """The largest number of questions about one context, and the reason."""
-        return most_queries(self)
+        """One question for each person who can be asked for."""
+        return 1 + self.num_distractors, (
+            "each person is asked for once; num_distractors adds others"
+        )
 
-    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
-        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
-        return explain(prediction, cut_off)
-
-    @classmethod
-    def read(cls, prompt: str, language: Language) -> str | None:
-        """Return the answer that follows from a prompt's text."""
-        return read(prompt, language)
-
-    section = SECTION
+    # --- The generator -----------------------------------------------------------------------
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return a draft for each of the first ``queries`` persons, and a function that fills up.
+        """Return a question for each of the first ``queries`` people, and a function that fills.
 
-        No two of them can be the answer to one question.
+        No two people can be the answer to the same question.
         """
         count = 1 + self.num_distractors
         drawn, names = list[Pair](), list[str]()
         for _ in range(count):
-            drawn.append(fresh("pair of associations", partial(self._pair, drawn, rng)))
-            names.append(fresh("name", partial(self._name, names, rng)))
-        turns = rng.sample(range(count), count)
+            drawn.append(fresh("pair of associations", partial(self._draw_pair, drawn, rng)))
+            names.append(fresh("name", partial(self._draw_name, names, rng)))
+        numbers = rng.sample(range(count), count)
         depths = [depth_of(index)] if count == 1 else depths_of(count, rng)
-        needles, drafts = list[Needle](), list[Draft]()
-        for at, depth in zip(turns, depths, strict=True):
-            pair, name = drawn[at], names[at]
-            text = self.language.fill(SECTION, pair.kind, "needle", name=name, thing=pair.thing)
-            needles.append(Needle.holding(name, text, depth, pair.thing))
-        needles, turns = self._with_others(needles, turns, drawn, names, rng.getrandbits(64))
-        for pair, name in zip(drawn[:queries], names, strict=False):
-            query = pair.hops[self.num_hops - 1]
-            question = self.language.fill(SECTION, pair.kind, STEPS[self.num_hops - 1], query=query)
-            order = [turns.index(at) for at in [names.index(name), *range(len(needles))]]
-            order = [*dict.fromkeys(order)]
-            parts = self.language.question(SECTION, question=question)
-            facts = {"kind": pair.kind, "thing": pair.thing, "query": query}
-            drafts.append(Draft(*parts, [name], needles, order, asked=1, facts=facts))
+        mentions = [
+            Mention(number, depth, names[number], drawn[number])
+            for number, depth in zip(numbers, depths, strict=True)
+        ]
+        mentions += self._mention_others(drawn, names, random.Random(rng.getrandbits(64)))
+        mentions.sort(key=lambda mention: mention.depth)
+        needles = [self._needle(mention) for mention in mentions]
+        places = sorted(range(len(mentions)), key=lambda place: mentions[place].number)
+        drafts = []
+        for number in range(queries):
+            pair = drawn[number]
+            query, step = pair.hops[self.num_hops - 1], STEPS[self.num_hops - 1]
+            question = self.language.fill(SECTION, pair.kind, step, query=query)
+            draft = Draft(*self.language.question(SECTION, question=question), [names[number]])
+            draft.needles, draft.asked = needles, 1
+            draft.order = [places[number], *places[:number], *places[number + 1 :]]
+            draft.facts = {"kind": pair.kind, "thing": pair.thing, "query": query}
+            drafts.append(draft)
         return drafts, partial(self.filler.draw, rng=rng)
 
-    def _with_others(
-        self,
-        needles: list[Needle],
-        turns: list[int],
-        drawn: list[Pair],
-        names: list[str],
-        seed: int,
-    ) -> tuple[list[Needle], list[int]]:
-        """Add the other people; return all needles by depth, and the number of each.
-
-        The numbers of the people who are asked for come first. A longer text has the mentions of a
-        shorter one and more.
-        """
-        rng = random.Random(seed)
-        people = [*names]
-        for _ in range(OTHERS):
-            people.append(fresh("name", partial(self._name, people, rng)))
-        led_to = {word for pair in drawn for word in pair.hops}
-        things = [
-            pair
-            for pair in pairs(self.language)
-            if led_to.isdisjoint(pair.hops) and not any(word in pair.thing for word in led_to)
-        ]
-        # Of the people who are asked for, something else is said only after all others had a turn.
-        people = people[len(names) :] + names
-        placed = [*zip(needles, turns, strict=True)]
-        for number in range(max(OTHERS, MENTIONS * self.budget.length // 1000)):
-            name, pair = people[number % len(people)], rng.choice(things)
-            text = self.language.fill(SECTION, pair.kind, "needle", name=name, thing=pair.thing)
-            other = Needle.holding(name, text, rng.choice(DEPTHS), pair.thing)
-            placed.append((other, len(names) + number))
-        placed.sort(key=lambda item: item[0].depth)
-        return [needle for needle, _ in placed], [number for _, number in placed]
-
-    def _pair(self, drawn: list[Pair], rng: random.Random) -> Pair | None:
-        """Return a pair that leads nowhere where another one does; None where a draw is not."""
-        pair = rng.choice([*pairs(self.language)])
-        wanted = len(pair.hops) >= self.num_hops
+    def _draw_pair(self, drawn: Sequence[Pair], rng: random.Random) -> Pair | None:
+        """Return a pair, or None if it has too few steps or leads to something used before."""
+        pair = rng.choice(pairs(self.language))
         taken = {word for other in drawn for word in other.hops}
-        words = pair.thing, *pair.hops[: self.num_hops]
-        alone = taken.isdisjoint(pair.hops) and not any(map(self.filler.contains, words))
-        return pair if wanted and alone else None
+        if len(pair.hops) < self.num_hops or not taken.isdisjoint(pair.hops):
+            return None
+        words = [pair.thing, *pair.hops[: self.num_hops]]
+        return None if any(self.filler.contains(word) for word in words) else pair
 
-    def _name(self, names: list[str], rng: random.Random) -> str | None:
+    def _draw_name(self, names: Sequence[str], rng: random.Random) -> str | None:
         name: str = rng.choice(self.language.section(SECTION)["names"])
         return None if name in names or self.filler.contains(name) else name
 
+    def _mention_others(
+        self, drawn: Sequence[Pair], names: Sequence[str], rng: random.Random
+    ) -> list[Mention]:
+        """Mention other people, and those in the questions, in connection with other things.
 
-def read(prompt: str, language: Language) -> str | None:
-    """Return the name that is asked for, by the pairs of the language; ``""`` where none fits."""
-    if (names := language.unfill(prompt, SECTION, "template")) is None:
-        return None
-    for pair in pairs(language):
-        for step, query in zip(STEPS, pair.hops, strict=False):
-            if names["question"] == language.fill(SECTION, pair.kind, step, query=query):
-                needle = language.fill(SECTION, pair.kind, "needle", name="\0", thing=pair.thing)
-                pattern = re.escape(needle).replace(re.escape("\0"), r"(\w+)")
-                if person := re.search(pattern, names["context"]):
-                    return person[1]
-    return ""
+        A longer text has all mentions of a shorter one.
+        """
+        people = [*names]
+        for _ in range(OTHERS):
+            people.append(fresh("name", partial(self._draw_name, people, rng)))
+        # The people in the questions come last.
+        people = people[len(names) :] + people[: len(names)]
+        asked_for = {word for pair in drawn for word in pair.hops}
+        others = [
+            pair
+            for pair in pairs(self.language)
+            if asked_for.isdisjoint(pair.hops) and not any(word in pair.thing for word in asked_for)
+        ]
+        mentions = []
+        for at in range(max(OTHERS, MENTIONS * self.budget.length // 1000)):
+            pair, depth = rng.choice(others), rng.choice(DEPTHS)
+            mentions.append(Mention(len(names) + at, depth, people[at % len(people)], pair))
+        return mentions
+
+    def _needle(self, mention: Mention) -> Needle:
+        _, depth, name, (kind, thing, _) = mention
+        text = self.language.fill(SECTION, kind, "needle", name=name, thing=thing)
+        return Needle.holding(name, text, depth, thing)
+
+    # --- The answer --------------------------------------------------------------------------
+
+    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
+        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
+        answer = clean(prediction.pred)
+        text = normalize(answer)
+        mentioned = {
+            prediction.input[part.start : part.end] for part in prediction.parts_of("value")
+        }
+        if any(normalize(name) in text for name in mentioned.difference(prediction.outputs)):
+            return "distractor"
+        opening = mistakes.opening(text, cut_off, mistakes.refused(text))
+        if opening:
+            return opening
+        # Capitalized words that do not begin a sentence and are not in the question.
+        question = prediction.input[-QUESTION:]
+        words = [word for word in _WORD.findall(answer) if word not in question]
+        return "other name" if any(word[0].isupper() for word in words) else "other"
+
+    @classmethod
+    def read(cls, prompt: str, language: Language) -> str | None:
+        """Return the name that a prompt asks for, or ``""`` if no pair of the language fits."""
+        names = language.unfill(prompt, SECTION, "template")
+        if names is None:
+            return None
+        for kind, thing, hops in pairs(language):
+            for step, query in zip(STEPS, hops, strict=False):
+                if names["question"] == language.fill(SECTION, kind, step, query=query):
+                    needle = language.fill(SECTION, kind, "needle", name="\0", thing=thing)
+                    pattern = re.escape(needle).replace(re.escape("\0"), r"(\w+)")
+                    if person := re.search(pattern, names["context"]):
+                        return person[1]
+        return ""
 
 
-def explain(prediction: Prediction, cut_off: bool = False) -> str:
-    """Return the mistake of an answer that should be the name of a person."""
-    text = normalize(clean(prediction.pred))
-    values = {prediction.input[part.start : part.end] for part in prediction.parts_of("value")}
-    taken = [name for name in values if name not in prediction.outputs and normalize(name) in text]
-    # Words with a capital letter that begin no sentence, and do not repeat the question.
-    words, question = _WORD.findall(clean(prediction.pred)), prediction.input[-QUESTION:]
-    others = [word for word in words if word[0].isupper() and word not in question]
-    return mistakes.opening(text, cut_off, not taken and mistakes.refused(text)) or mistakes.choose(
-        (taken, "distractor"), (others, "other name"), (True, "other")
-    )
-
-
-FAMILY = {"associations": Persons(), "associations_2": Persons(num_hops=2)}
+FAMILY = {"associations": Associations(), "associations_2": Associations(num_hops=2)}
 """One step of common knowledge, and two."""

@@ -1,6 +1,6 @@
 r"""The ladder: from finding over copying to solving what was found, for three kinds of things.
 
-An example of ``ladder_keys_hard``, the task that ``ladder`` names as well (English, shortened)::
+An example of ``ladder_keys_hard``, which is also called ``ladder`` (English, shortened)::
 
     Below are questions, one per line, each with its number before it. ...
     Question 5519307: Of 61 tulips in a shop, 22 were sold. ... A. 39 B. 41 C. 33 D. 44.
@@ -9,21 +9,21 @@ An example of ``ladder_keys_hard``, the task that ``ladder`` names as well (Engl
 
     outputs: ["B"]
 
-After RULERv2 (NVIDIA, NeMo-Skills ``ruler2``, Apache-2.0), where they are called ``mk_niah``,
-``mv_niah`` and ``qa``; the steps are basic, easy, medium and hard:
+After RULERv2 (NVIDIA, NeMo-Skills ``ruler2``, Apache-2.0), where the kinds are called ``mk_niah``,
+``mv_niah`` and ``qa``. The steps are basic, easy, medium and hard:
 
 - keys: the 10-digit number of a key; copy a question; copy it and solve it; solve it.
 - values: all numbers of a key; copy all its questions; copy them and then the n-th; copy the n-th.
 - documents: whose text it is; which one helps to answer; copy and then answer; answer (2 hops).
 
 The basic steps of keys and values are RULER's needles among needles. Questions are word problems of
-our own with four options, which need no knowledge; there they are MMLU's, with five solved examples
-before those to be solved (here the form is told). Documents are those of `qa_2`, there HotpotQA's;
-a text is the first two sentences of a document, there all of it, and sentences are copied from
-documents, there whole documents.
+our own with four options, which need no knowledge. The original uses MMLU's, with five solved
+examples before those to be solved; here the form is described. Documents are those of `qa_2`; the
+original uses HotpotQA's. A text is the first two sentences of a document, there all of it, and
+sentences are copied from documents, there whole documents.
 
-There all prompts have one turn. Here a chat model is given the context in a first turn, which it is
-said to have read, and the task in the next; a base model reads both as one text.
+The original's prompts have one turn. Here a chat model gets the context in the first turn, followed
+by a reply that it has read it, and the task in the next turn. A base model gets both as one text.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ import itertools
 import operator
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar
 
@@ -49,18 +49,20 @@ from rulerlib.scoring import Scoring, one_form
 from rulerlib.sources import Question, Rows, built_in
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.documents import DocumentTask
-from rulerlib.tasks.family import FRONTIER, Checked, Task, knob
+from rulerlib.tasks.family import FRONTIER, Task
 from rulerlib.tasks.niah import value_of
 from rulerlib.tasks.qa import first_answer
 from rulerlib.texts import digest, filled
 
 KINDS, STEPS = ("keys", "values", "documents"), ("basic", "easy", "medium", "hard")
 
-# How many times the lines of a prompt a pool holds, and the lines of how many keys at least; a
-# question of ours has fewer characters than the third.
-POOL_FACTOR, FEWEST, QUESTION = 2, 64, 2000
+# A pool has this many times the lines of a prompt, and at least those of the second number of keys.
+POOL_FACTOR, FEWEST = 2, 64
 
-# Tokens of an answer that copies questions or sentences; other answers have room for 64.
+# No question of ours is longer, in characters.
+QUESTION = 2000
+
+# Tokens for answers that copy questions or sentences; other answers have 64.
 ANSWER_TOKENS = {
     ("keys", "easy"): 128,
     ("keys", "medium"): 128,
@@ -70,34 +72,9 @@ ANSWER_TOKENS = {
     ("documents", "medium"): 192,
 }
 
+# --- Word problems ------------------------------------------------------------------------------
+
 OPERATIONS = {"plus": operator.add, "minus": operator.sub, "times": operator.mul}
-
-
-@dataclass(frozen=True)
-class Knobs(Checked):
-    """What can be set about the ladder.
-
-    Attributes
-    ----------
-    kind, step
-        One of `KINDS`, and one of `STEPS`.
-    num_values
-        Lines that have the same key, where the kind is values.
-    """
-
-    kind: str = knob("keys", one_of, KINDS)
-    step: str = knob("hard", one_of, STEPS)
-    num_values: int = knob(4, whole_number, 2, 8)
-
-    @property
-    def lines(self) -> int:
-        """The lines of a key."""
-        return self.num_values if self.kind == "values" else 1
-
-    @property
-    def solved(self) -> bool:
-        """Whether word problems are to be solved."""
-        return self.kind == "keys" and self.step in ("medium", "hard")
 
 
 def problem(language: Language, rng: random.Random) -> str:
@@ -121,7 +98,7 @@ def problem(language: Language, rng: random.Random) -> str:
 
 
 def solution(text: str, language: Language) -> str:
-    """Return the letter of the right option of a word problem."""
+    """Return the letter of the right option of a word problem, or ``""`` if it is none of ours."""
     for name in language.section("ladder")["problems"]:
         if hit := language.pattern("ladder", "problems", name).match(text):
             right = OPERATIONS[name.partition("_")[0]](int(hit["a"]), int(hit["b"]))
@@ -129,52 +106,101 @@ def solution(text: str, language: Language) -> str:
     return ""
 
 
-def draw(
-    rng: random.Random, language: Language, knobs: Knobs, taken: set[str], others: frozenset[str]
-) -> tuple[str, list[str]]:
-    """Return a key and its values, none of which is taken or another's, and take them."""
-    basic, new, count = knobs.step == "basic", list[str](), 1 + knobs.lines
-    while len(new) < count:
-        if new:
-            drawn = str(rng.randrange(10**9, 10**10)) if basic else problem(language, rng)
-        else:
-            drawn = value_of("words" if basic else "numbers", language, rng)
-            # Words are few: the keys of many lines are those of others with a number behind them.
-            if basic and (drawn in taken or drawn in others):
-                drawn += f"-{rng.randrange(10, 100)}"
-        if drawn not in taken and drawn not in others:
-            taken.add(drawn)
-            new.append(drawn)
-    return new[0], new[1:]
+# --- The score ----------------------------------------------------------------------------------
+
+_OPTION = re.compile(
+    r"""
+    (?<![\w'’]) (?:
+        (?<! z\.) (?<! z\.[ ]) [B-D]        # not the German "z. B."
+        | (?<= [^\W\d_][ ]) A               # inside a sentence: "so A because"
+        | A (?! \s+ (?! (?:is|er|är|ist)\b | \w+[ ][A-D]\b) [^\W\d_])  # not the article
+    ) (?![\w'’])
+    # A small letter only in markup, before "." or ")", or at the end.
+    | (?: ^ | (?<= [\s({*_`"])) (?<! \.[ ]) [a-d] (?= [)}*_`"] | [.:](?:\s|$) | $)
+    """,
+    re.VERBOSE,
+)
 
 
-def lines_of(pairs: Iterable[tuple[str, str]], language: Language, knobs: Knobs) -> list[str]:
-    """Return a line of each key and value: a needle of `niah`, or a question after its number."""
-    line = language.text("ladder", "line").replace("{text}", "{value}")
-    if knobs.step == "basic":
-        line = language.fill("niah", "needle", language.label("numbers", 2))
-    return [line.replace("{key}", key).replace("{value}", value) for key, value in pairs]
+def after_label(text: str, language: str) -> str:
+    """Return what follows the last ``Answer:``, also in the answer's own language."""
+    label = frontier.load(language, "ladder").templates.get("ladder", {}).get("label", "Answer")
+    return re.split(rf"(?:Answer|{re.escape(label)}):", clean(text))[-1].strip()
 
 
-# The next length has the same ones.
-@lru_cache(4)
-def _others(
-    seed: str, language: Language, knobs: Knobs, count: int
-) -> tuple[list[str], frozenset[str]]:
-    """Return the lines of other keys, those of a key together, and all keys and values in them."""
-    rng, taken = random.Random(f"{seed} lines"), set[str]()
-    groups = (draw(rng, language, knobs, taken, frozenset()) for _ in range(count))
-    pairs = ((key, value) for key, values in groups for value in values)
-    return lines_of(pairs, language, knobs), frozenset(taken)
+def last_paragraph(text: str, language: str) -> str:
+    """Return the last paragraph after the last ``Answer:``."""
+    return re.split(r"\n\s*\n", after_label(text, language))[-1]
 
 
+def letter(text: str, language: str) -> str:
+    """Return the option that an answer names after its last label, or "" if it names none.
+
+    The first line with one option decides. A line with several, such as a copied question, names
+    none of them.
+
+    >>> letter("A total of 42, so **B**", "en"), letter("Svar: (c)", "da"), letter("ABCD", "en")
+    ('B', 'C', '')
+    """
+    text = clean(text)
+    for line in (answer_line(text, language) or text).splitlines():
+        options: set[str] = {hit.upper() for hit in _OPTION.findall(line.strip())}
+        if len(options) == 1:
+            return options.pop()
+    return ""
+
+
+def soft_match(pred: str, references: Sequence[str]) -> float:
+    """Return how much of the references an answer contains, on average."""
+    return float(sum(soft(pred, one) for one in references) / max(1, len(references)))
+
+
+def soft_any(pred: str, references: Sequence[str]) -> float:
+    """Return how much of any one reference an answer contains."""
+    return max((soft(pred, reference) for reference in references), default=0.0)
+
+
+SOFT = Scoring(
+    ("soft_match", "all_match", "recall"),
+    primary="soft_match",
+    ruler="soft_match",
+    extract=after_label,
+    own={"soft_match": soft_match},
+)
+"""The original's rule for lines, and whether each of them is there without a mistake."""
+
+LAST, LETTER = replace(SOFT, extract=last_paragraph), replace(SOFT, extract=letter)
+
+SOFT_ANY = Scoring(
+    ("soft_any", "part_match"),
+    primary="soft_any",
+    ruler="soft_any",
+    extract=after_label,
+    any_one=True,
+    own={"soft_any": soft_any},
+)
+
+
+@dataclass(frozen=True)
 class Ladder(Task):
-    """What the tasks of all kinds have in common."""
+    """Base class of the tasks of all kinds.
+
+    Attributes
+    ----------
+    kind, step
+        One of `KINDS`, and one of `STEPS`.
+    num_values
+        Lines with the same key, if the kind is values.
+    """
+
+    kind: str = "keys"
+    step: str = "hard"
+    num_values: int = 4
 
     family = "ladder"
     category = FRONTIER
-    one_language = "its questions are asked in the language of the lines and the documents"
     most_queries = (None, "")
+    one_language = "its questions are asked in the language of the lines and the documents"
     in_words: ClassVar = {
         "ladder": "a question found, solved",
         "ladder_keys_basic": "a key found",
@@ -191,8 +217,15 @@ class Ladder(Task):
         "ladder_documents_hard": "answers, two documents",
     }
 
-    kind: str
-    step: str
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, KINDS)
+        one_of("step", self.step, STEPS)
+        whole_number("num_values", self.num_values, 2, 8)
+
+    def changed(self, **parameters: Any) -> Task:
+        """Return this task with other parameters; the kind decides its class."""
+        settings = {**self.settings(), **parameters}
+        return (Documents if settings["kind"] == "documents" else Lines)(**settings)
 
     @property
     def answer_tokens(self) -> int:
@@ -201,61 +234,173 @@ class Ladder(Task):
 
     @property
     def scoring(self) -> Scoring:
-        """How answers are judged."""
+        """How answers are judged: options by their letter, all others by the original's rule."""
         if self.kind == "documents":
             return SOFT_ANY
-        solved = {"medium": LETTER, "hard": LETTER} if self.kind == "keys" else {"medium": LAST}
-        return solved.get(self.step, SOFT)
+        if self.kind == "keys" and self.step in ("medium", "hard"):
+            return LETTER
+        return LAST if self.step == "medium" else SOFT
 
-    def changed(self, **parameters: Any) -> Task:
-        """Return this task with other parameters."""
-        knobs = asdict(Knobs(**{**self.settings(), **parameters}))
-        return (DocumentQuestions if knobs["kind"] == "documents" else Lines)(**knobs)
+    def framed(self, kind: str, question: str) -> tuple[str, str, str]:
+        """Return the text before the context, the text after it, and the answer prefix."""
+        text = self.language.fill("ladder", kind, "template", question=question)
+        head, _, tail = text.partition("{context}")
+        # If something is to be copied first, the label comes later in the answer.
+        label = self.language.text("ladder", "label")
+        return head, tail, "" if self.step == "medium" else f"\n{label}:"
+
+    def after_reading(self, tail: str) -> str:
+        """Return the text after the context; if the model has turns, it is a turn of its own."""
+        turns = self.budget.frame.turns
+        if not turns:
+            return tail
+        return self.language.text("ladder", "reply").join(turns) + tail.lstrip()
+
+    # --- The answer --------------------------------------------------------------------------
 
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
-        return explain(prediction, cut_off)
+        outputs, text = prediction.outputs, clean(prediction.pred)
+        if prediction.parts_of("document"):
+            return mistakes.explain_question(prediction, cut_off)
+        if not text or mistakes.refused(text) or all(output.isdecimal() for output in outputs):
+            return mistakes.explain_values(prediction, cut_off)
+        if {*outputs} <= {*"ABCD"}:
+            given = letter(one_form(text), prediction.others.get("language") or "en")
+            return "wrong value" if given else "other"
+        for line in text.split("\n"):
+            copied = len(line) > 1 and line in prediction.input
+            if copied and not any(output in line for output in outputs):
+                return "distractor"
+        if any(output in text for output in outputs):
+            return "incomplete"
+        return "cut off" if cut_off else "no context"
 
     @classmethod
     def read(cls, prompt: str, language: Language) -> str | None:
-        """Return the answer that follows from a prompt's text."""
-        return read(prompt, language)
+        """Return the answer to a question about lines, or the document of a text.
+
+        `niah` reads the basic lines. The other questions about documents need a reader of prose.
+        """
+        ordinals, tail = language.section("ladder")["ordinals"], prompt[-QUESTION:]
+        # Between its turns a chat template has words of its own, and no full stop.
+        context = prompt.rpartition(language.text("ladder", "reply"))[0]
+        prompt = context[: context.rfind(".") + 1] or prompt
+        for kind, step in itertools.product(("keys", "values"), ("easy", "medium", "hard")):
+            if names := language.unfill(tail, "ladder", "lines", kind, step):
+                start = language.fill("ladder", "line", key=names["query"], text="")
+                lines = [line for line in prompt.split("\n") if line.startswith(start)]
+                values = [line[len(start) :] for line in lines]
+                nth = ordinals.index(names["ordinal"]) if "ordinal" in names else 0
+                outputs = values if step == "easy" else values[nth : nth + 1]
+                if kind == "keys" and step != "easy":
+                    outputs = [solution(text, language) for text in values]
+                return written(kind, step, values, outputs or [""], language)
+        if names := language.unfill(tail, "ladder", "documents", "basic"):
+            start = re.escape(language.fill("ladder", "document", text=""))
+            form = rf"^{start}(\d{{7}}):\n[^\n]+\n{re.escape(names['query'])}"
+            hit = re.search(form, prompt, re.MULTILINE)
+            return hit[1] if hit else ""
+        return None
+
+
+def written(
+    kind: str, step: str, copied: Sequence[str], outputs: Sequence[str], language: Language
+) -> str | None:
+    """Return the whole answer, given what is to be copied; None for the outputs, enumerated."""
+    if step == "basic":
+        return None
+    if step == "medium":
+        label = "\n" if kind == "values" else f"{language.text('ladder', 'label')}: "
+        return "\n".join([*copied, f"{label}{outputs[0]}"])
+    return "\n".join(copied) if step == "easy" and kind != "documents" else outputs[0]
+
+
+# --- Keys and values ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Lines(Knobs, Ladder):
-    """Makes samples about keys and their lines; from ``seed`` the other lines are drawn."""
+class Lines(Ladder):
+    """Lines with a key and a value each, among others."""
 
-    section, marks_units = "ladder", True
+    section = "ladder"
+    marks_units = True
 
-    @cached_property
-    def _pool(self) -> tuple[list[str], frozenset[str]]:
-        others = partial(_others, self.seed, self.language, self)
-        counts, size = iter(self.budget.tokenizer.counts(others(FEWEST)[0])), self.lines
-        cheapest = max(1, min(map(sum, zip(*[counts] * size, strict=True))))
-        return others(max(FEWEST, POOL_FACTOR * self.budget.length // cheapest))
+    @property
+    def lines(self) -> int:
+        """The number of lines of a key."""
+        return self.num_values if self.kind == "values" else 1
+
+    @property
+    def solved(self) -> bool:
+        """Whether the answer is the solution of a word problem."""
+        return self.kind == "keys" and self.step in ("medium", "hard")
 
     @cached_property
     def filler(self) -> Haystack:
-        """The lines of other keys, counted once."""
-        return Haystack(self._pool[0], "\n", self.budget.tokenizer)
+        """The lines of other keys."""
+        return Haystack(self._others[0], "\n", self.budget.tokenizer)
+
+    @cached_property
+    def _others(self) -> tuple[list[str], set[str]]:
+        """The lines of other keys, those of a key together, and all their keys and values."""
+        some, _ = self._draw_others(FEWEST)
+        counts = self.budget.tokenizer.counts(some)
+        starts = range(0, len(counts), self.lines)
+        cheapest = max(1, min(sum(counts[start : start + self.lines]) for start in starts))
+        return self._draw_others(max(FEWEST, POOL_FACTOR * self.budget.length // cheapest))
+
+    def _draw_others(self, count: int) -> tuple[list[str], set[str]]:
+        rng, taken, lines = random.Random(f"{self.seed} lines"), set[str](), list[str]()
+        for _ in range(count):
+            key, values = self._draw(rng, taken, set())
+            lines += [self._line(key, value) for value in values]
+        return lines, taken
+
+    def _draw(self, rng: random.Random, taken: set[str], others: set[str]) -> tuple[str, list[str]]:
+        """Return a key and its values, none of which is taken or another's, and take them."""
+        basic, new = self.step == "basic", list[str]()
+        while len(new) < 1 + self.lines:
+            if new:
+                drawn = str(rng.randrange(10**9, 10**10)) if basic else problem(self.language, rng)
+            else:
+                drawn = value_of("words" if basic else "numbers", self.language, rng)
+                # There are few words: a number makes further keys of them.
+                if basic and (drawn in taken or drawn in others):
+                    drawn += f"-{rng.randrange(10, 100)}"
+            if drawn not in taken and drawn not in others:
+                taken.add(drawn)
+                new.append(drawn)
+        return new[0], new[1:]
+
+    @cached_property
+    def _template(self) -> str:
+        """The line of a key: a needle of `niah`, or a question after its number."""
+        if self.step == "basic":
+            return self.language.fill("niah", "needle", self.language.label("numbers", 2))
+        return self.language.text("ladder", "line").replace("{text}", "{value}")
+
+    def _line(self, key: str, value: str) -> str:
+        return self._template.replace("{key}", key).replace("{value}", value)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return a draft for each key that is asked for, and a function that adds other lines."""
-        knobs, taken, others = self, set[str](), self._pool[1]
-        groups = [draw(rng, self.language, knobs, taken, others) for _ in range(queries)]
+        """Return a question about each of ``queries`` keys, and a function that adds lines."""
+        taken, others = set[str](), self._others[1]
+        groups = [self._draw(rng, taken, others) for _ in range(queries)]
         pairs = [(key, value) for key, values in groups for value in values]
         rng.shuffle(pairs)
         depths: list[float] = depths_of(len(pairs), rng)
-        if knobs.lines == 1:
+        if self.lines == 1:
             depths = sorted(depth_of(index * queries + at) for at in range(queries))
-        needles, texts = list[Needle](), lines_of(pairs, self.language, knobs)
-        for text, (key, value), depth in zip(texts, pairs, depths, strict=True):
-            # Of a question that is to be solved, the letter of the right option.
-            wanted = f"{solution(value, self.language)}." if knobs.solved else value
-            start, size = text.rindex(wanted), len(wanted) - knobs.solved
-            needles.append(Needle(text, depth, (start, start + size), key))
-        nth = rng.randrange(knobs.lines)
+        needles = []
+        for (key, value), depth in zip(pairs, depths, strict=True):
+            text, wanted = self._line(key, value), value
+            if self.solved:
+                # The letter of the right option, which its full stop tells from other letters.
+                wanted = solution(value, self.language)
+            start = text.rindex(f"{wanted}." if self.solved else wanted)
+            needles.append(Needle(text, depth, (start, start + len(wanted)), key))
+        nth = rng.randrange(self.lines)
         drafts = [self._ask(key, pairs, needles, nth) for key, _ in groups]
         return drafts, partial(self._take, rng.getrandbits(64))
 
@@ -263,95 +408,72 @@ class Lines(Knobs, Ladder):
         self, key: str, pairs: Sequence[tuple[str, str]], needles: list[Needle], nth: int
     ) -> Draft:
         """Return the question about a key."""
-        knobs, language = self, self.language
+        language = self.language
         order = [at for at, (other, _) in enumerate(pairs) if other == key]
-        values, needed = [pairs[at][1] for at in order], len(order)
-        outputs = values if knobs.step in ("basic", "easy") else [values[nth]]
-        if knobs.solved:
+        values = [pairs[at][1] for at in order]
+        outputs = values if self.step in ("basic", "easy") else [values[nth]]
+        if self.solved:
             outputs = [solution(values[0], language)]
-        if knobs.step == "basic":
-            label = language.label("numbers", knobs.lines)
-            form = "one" if knobs.lines == 1 else "many"
-            head, tail, prefix = language.question("niah", form, **label, query=key)
+        if self.step == "basic":
+            form = "one" if self.lines == 1 else "many"
+            label = language.label("numbers", self.lines)
+            around = language.question("niah", form, **label, query=key)
         else:
             ordinal = language.section("ladder")["ordinals"][nth]
             names = {"query": key, "ordinal": ordinal, "count": str(len(values))}
-            text = language.fill("ladder", "lines", knobs.kind, knobs.step, **names)
-            head, tail, prefix = framed(language, "lines", text, knobs.step)
-            # The one that is asked for comes first, and the others of its key lead to it.
+            around = self.framed(
+                "lines", language.fill("ladder", "lines", self.kind, self.step, **names)
+            )
+            # First the line in the answer, then the others of its key, which lead to it.
             order.insert(0, order.pop(nth if len(outputs) == 1 else 0))
-        order += [at for at in range(len(pairs)) if at not in order]
-        answer, tail = answered(knobs, values, outputs, language), after_reading(tail, self)
-        return Draft(head, tail, prefix, outputs, needles, order, needed, answer=answer)
+        draft = Draft(*around, outputs, needles)
+        draft.tail = self.after_reading(draft.tail)
+        draft.order = order + [at for at in range(len(pairs)) if at not in order]
+        draft.asked = len(values)
+        draft.answer = written(self.kind, self.step, values, outputs, language)
+        return draft
 
     def _take(self, state: int, room: int) -> Filling:
-        """Return lines of other keys, those of a key together or not at all but for the last."""
-        rng, lines, pool = random.Random(state), self.lines, self.filler
-        most = len(pool.units) // lines
-        order = rng.sample(range(most), min(most, max(0, room) // pool.cheapest // lines + 1))
-        places = [group * lines + at for group in order for at in range(lines)]
-        sums = itertools.accumulate(pool.costs[place] for place in places)
-        places = [place for place, end in zip(places, sums, strict=True) if end <= room]
+        """Return lines of other keys. Only the last key may lack some of its lines."""
+        rng, pool = random.Random(state), self.filler
+        most = len(pool.units) // self.lines
+        keys = rng.sample(range(most), min(most, max(0, room) // pool.cheapest // self.lines + 1))
+        places, used = list[int](), 0
+        for place in (key * self.lines + at for key in keys for at in range(self.lines)):
+            used += pool.costs[place]
+            if used > room:
+                break
+            places.append(place)
         rng.shuffle(places)
-        units, costs = [*map(pool.units.__getitem__, places)], map(pool.costs.__getitem__, places)
-        return Filling(units, [*costs], "\n")
+        units, costs = [pool.units[at] for at in places], [pool.costs[at] for at in places]
+        return Filling(units, costs, "\n")
 
 
-def framed(language: Language, kind: str, question: str, step: str) -> tuple[str, str, str]:
-    """Return what stands before the context, after it, and before the answer."""
-    text = language.fill("ladder", kind, "template", question=question)
-    head, _, tail = text.partition("{context}")
-    # Where something is to be copied first, the answer has its label later.
-    prefix = "" if step == "medium" else f"\n{language.text('ladder', 'label')}:"
-    return head, tail, prefix
+# --- Documents ----------------------------------------------------------------------------------
 
-
-def after_reading(tail: str, maker: Task) -> str:
-    """Return what follows a context: where a model has turns, the task is a turn of its own."""
-    if not (turns := maker.budget.frame.turns):
-        return tail
-    return maker.language.text("ladder", "reply").join(turns) + tail.lstrip()
-
-
-def answered(
-    knobs: Knobs, evidence: Sequence[str], outputs: Sequence[str], language: Language
-) -> str | None:
-    """Return an answer as it is asked for, given what is to be copied; None: enumerated."""
-    copied, last = "\n".join(evidence), outputs[0]
-    if knobs.step == "medium":
-        label = f"{language.text('ladder', 'label')}: "
-        return f"{copied}\n\n{last}" if knobs.kind == "values" else f"{copied}\n{label}{last}"
-    copies = knobs.kind != "documents" and knobs.step == "easy"
-    return None if knobs.step == "basic" else copied if copies else last
-
-
-# Between two sentences: the full stop of an ordinal number is followed by a small letter.
+# Between two sentences. After the full stop of an ordinal number comes a small letter.
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-ZÀ-ÖØ-Þ])")
 
 
-class Indexed(Rows):
-    """Documents after a number of seven digits."""
-
-    def __init__(self, rows: Rows) -> None:
-        documents = [rows.document(index) for index in range(rows.num_documents)]
-        super().__init__(
-            [f"{self.key(index)}:\n{text}" for index, text in enumerate(documents)],
-            [(rows.question(at), rows.related(at)) for at in range(rows.num_questions)],
-        )
-
-    @staticmethod
-    def key(index: int) -> str:
-        """Return the number of a document; no two have the same."""
-        return str(index * 7_368_787 % 9_000_000 + 1_000_000)
+def number_of(document: int) -> str:
+    """Return the number of seven digits of a document; no two have the same."""
+    return str(document * 7_368_787 % 9_000_000 + 1_000_000)
 
 
-# One object for each, so that its documents are numbered once.
-_indexed = lru_cache(4)(Indexed)
+# Thousands of documents, needed at every length.
+@lru_cache(4)
+def numbered(rows: Rows) -> Rows:
+    """Return the documents after their numbers."""
+    texts = [rows.document(at) for at in range(rows.num_documents)]
+    return Rows(
+        [f"{number_of(at)}:\n{text}" for at, text in enumerate(texts)],
+        [(rows.question(at), rows.related(at)) for at in range(rows.num_questions)],
+    )
 
 
 @dataclass(frozen=True)
-class DocumentQuestions(Knobs, Ladder, DocumentTask):
-    """Makes samples about documents: `qa`, with numbers that do not tell their order."""
+class Documents(Ladder, DocumentTask):
+    """Documents as in `qa_2`, with numbers that do not reveal their order."""
 
     source, context, depth = None, True, None
 
@@ -360,23 +482,23 @@ class DocumentQuestions(Knobs, Ladder, DocumentTask):
         """The file of the questions."""
         return built_in(self.language, "hotpotqa")
 
+    @property
+    def label(self) -> str:
+        """The text before each document."""
+        return self.language.text("ladder", "document")
+
     @cached_property
     def rows(self) -> Rows:
-        """The documents of `qa_2` after their numbers."""
-        return _indexed(super().rows.only(lambda question: len(question.targets) > 1))
+        """The numbered documents and their questions."""
+        return numbered(super().rows)
 
     @property
     def digest(self) -> str:
-        """A short hash of the documents and of the wording."""
+        """A short hash of the documents and the wording."""
         return digest([self.rows.digest, repr(self.language.section("ladder"))])
 
-    @property
-    def label(self) -> str:
-        """What stands before each document."""
-        return self.language.text("ladder", "document")
-
     def question(self, number: int) -> Question:
-        """Return a question; whose text it is takes one document to tell."""
+        """Return a question; in the basic step it needs one document."""
         question = super().question(number)
         if self.step == "basic":
             return replace(question, targets=question.targets[:1])
@@ -384,142 +506,32 @@ class DocumentQuestions(Knobs, Ladder, DocumentTask):
 
     def draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
         """Return one question, given the depths of all documents that the context needs."""
-        step, query = self.step, question.text
-        if step == "basic":
+        query = question.text
+        if self.step == "basic":
             text = self.rows.document(question.targets[0]).rpartition("\n")[2]
             query = " ".join(_SENTENCE.split(text)[:2])
-        text = self.language.fill("ladder", "documents", step, query=query)
-        head, tail, prefix = framed(self.language, "documents", text, step)
-        draft = Draft(head, after_reading(tail, self), prefix, [*question.answers])
+        text = self.language.fill("ladder", "documents", self.step, query=query)
+        draft = Draft(*self.framed("documents", text), [*question.answers])
+        draft.tail = self.after_reading(draft.tail)
         for target, depth in placed.items():
             document, needed = self.filler.text(target), target in question.targets
             value = first_answer(document, question.answers) if needed else None
             draft.needles.append(Needle(document, depth, value))
         self.record_targets(draft, question, [*placed])
-        if step in ("basic", "easy"):
-            draft.outputs = [Indexed.key(target) for target in question.targets]
+        if self.step in ("basic", "easy"):
+            draft.outputs = [number_of(target) for target in question.targets]
             for target, needle in zip(placed, draft.needles, strict=True):
                 needle.value = (0, 7) if target in question.targets else None
-        knobs = Knobs(self.kind, self.step, self.num_values)
-        draft.answer = answered(knobs, question.evidence, draft.outputs, self.language)
+        draft.answer = written(
+            self.kind, self.step, question.evidence, draft.outputs, self.language
+        )
         return draft
-
-
-def read(prompt: str, language: Language) -> str | None:
-    """Return the answer that is asked for, of what the prompt has; `niah` reads basic lines.
-
-    Of documents it tells only whose text it is: the other steps take a reader of prose.
-    """
-    ordinals, tail = language.section("ladder")["ordinals"], prompt[-QUESTION:]
-    # Between its turns a chat template has words of its own, and no full stop.
-    context = prompt.rpartition(language.text("ladder", "reply"))[0]
-    prompt = context[: context.rfind(".") + 1] or prompt
-    for kind, step in itertools.product(KINDS[:2], STEPS[1:]):
-        if names := language.unfill(tail, "ladder", "lines", kind, step):
-            start = language.fill("ladder", "line", key=names["query"], text="")
-            lines = [text for text in prompt.split("\n") if text.startswith(start)]
-            values = [text[len(start) :] for text in lines]
-            nth = ordinals.index(names["ordinal"]) if "ordinal" in names else 0
-            outputs = values if step == "easy" else values[nth : nth + 1]
-            if kind == "keys" and step != "easy":
-                outputs = [solution(text, language) for text in values]
-            return answered(Knobs(kind, step), values, outputs or [""], language)
-    if names := language.unfill(tail, "ladder", "documents", "basic"):
-        start = re.escape(language.fill("ladder", "document", text=""))
-        form = rf"^{start}(\d{{7}}):\n[^\n]+\n{re.escape(names['query'])}"
-        hit = re.search(form, prompt, re.MULTILINE)
-        return hit[1] if hit else ""
-    return None
-
-
-def after_label(text: str, language: str) -> str:
-    """Return what follows the last ``Answer:``, also in the answer's own language."""
-    label = frontier.load(language, "ladder").templates.get("ladder", {}).get("label", "Answer")
-    return re.split(rf"(?:Answer|{re.escape(label)}):", clean(text))[-1].strip()
-
-
-def last_paragraph(text: str, language: str) -> str:
-    """Return the last paragraph of what follows the last ``Answer:``."""
-    return re.split(r"\n\s*\n", after_label(text, language))[-1]
-
-
-_OPTION = re.compile(
-    r"""
-    (?<![\w'’]) (?:
-        (?<! z\.) (?<! z\.[ ]) [B-D]        # not the German "z. B."
-        | (?<= [^\W\d_][ ]) A               # inside a sentence: "so A because"
-        | A (?! \s+ (?! (?:is|er|är|ist)\b | \w+[ ][A-D]\b) [^\W\d_])  # not the article
-    ) (?![\w'’])
-    # A small letter only in markup, before "." or ")", or at the end.
-    | (?: ^ | (?<= [\s({*_`"])) (?<! \.[ ]) [a-d] (?= [)}*_`"] | [.:](?:\s|$) | $)
-    """,
-    re.VERBOSE,
-)
-
-
-def letter(text: str, language: str) -> str:
-    """Return the option that an answer names after its last label, or "" if it names none.
-
-    The first line with one option decides. A line with several, such as a copied question, names
-    none of them.
-
-    >>> letter("A total of 42, so **B**", "en"), letter("Svar: (c)", "da"), letter("ABCD", "en")
-    ('B', 'C', '')
-    """
-    text = clean(text)
-    for line in (answer_line(text, language) or text).splitlines():
-        options = {str.upper(hit) for hit in _OPTION.findall(line.strip())}
-        if len(options) == 1:
-            return options.pop()
-    return ""
-
-
-def soft_match(pred: str, references: Sequence[str]) -> float:
-    """Return how far the references stand in an answer, on average."""
-    return sum(soft(pred, reference) for reference in references) / max(1, len(references))
-
-
-def soft_any(pred: str, references: Sequence[str]) -> float:
-    """Return how far any one reference stands in an answer."""
-    return max((soft(pred, reference) for reference in references), default=0.0)
-
-
-SOFT = Scoring(
-    ("soft_match", "all_match", "recall"), primary="soft_match", ruler="soft_match",
-    extract=after_label, own={"soft_match": soft_match},
-)  # fmt: skip
-"""The original's rule for lines, and whether each of them is there without a mistake."""
-
-LAST, LETTER = replace(SOFT, extract=last_paragraph), replace(SOFT, extract=letter)
-
-SOFT_ANY = Scoring(
-    ("soft_any", "part_match"), primary="soft_any", ruler="soft_any", extract=after_label,
-    any_one=True, own={"soft_any": soft_any},
-)  # fmt: skip
-
-
-def explain(prediction: Prediction, cut_off: bool = False) -> str:
-    """Return the mistake of an answer, see `rulerlib.tasks.mistakes`."""
-    outputs, text = prediction.outputs, clean(prediction.pred)
-    if prediction.parts_of("document"):
-        return mistakes.explain_question(prediction, cut_off)
-    if not text or mistakes.refused(text) or all(map(str.isdecimal, outputs)):
-        return mistakes.explain_values(prediction, cut_off)
-    if {*outputs} <= {*"ABCD"}:
-        given = letter(one_form(text), prediction.others.get("language") or "en")
-        return "wrong value" if given else "other"
-    copied = [part for part in text.split("\n") if len(part) > 1 and part in prediction.input]
-    if any(not any(output in part for output in outputs) for part in copied):
-        return "distractor"
-    if any(output in text for output in outputs):
-        return "incomplete"
-    return "cut off" if cut_off else "no context"
 
 
 FAMILY = {
     "ladder": Lines(),
     **{f"ladder_keys_{step}": Lines("keys", step) for step in STEPS},
     **{f"ladder_values_{step}": Lines("values", step) for step in STEPS},
-    **{f"ladder_documents_{step}": DocumentQuestions("documents", step) for step in STEPS},
+    **{f"ladder_documents_{step}": Documents("documents", step) for step in STEPS},
 }
 """The original's twelve tasks."""

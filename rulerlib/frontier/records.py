@@ -11,22 +11,23 @@ An example of ``records`` (English, shortened)::
 
     outputs: ["107"]
 
-After Oolong's synthetic half (Bertsch et al. 2025, arXiv 2511.02817): each line is easy to
-classify, and all of them must be, and then counted: all messages, or one person's, or those from a
-span of dates.
+After Oolong's synthetic half (Bertsch et al. 2025, arXiv 2511.02817). Each line is easy to
+classify, but all of them must be classified and then counted: all messages, or those of one person
+or from a span of dates.
 
-How often the subjects occur is decided by rank, as in frequent words. The subjects that a question
-compares are at least two messages apart, so no answer depends on a tie or a single message. A
+The frequency of a subject follows from its rank, as in frequent words. The subjects that a question
+compares are at least two messages apart, so no answer depends on a tie or on a single message. A
 question names the same people and subjects at every length; the counts grow with the length.
 
-The original takes texts and labels of ten published data sets; here every sentence is drawn from a
-grammar, in which no subject's name stands. It lets two subjects be equally frequent and offers that
-as an answer, has users with numbers, and asks further questions about months and about users.
+The original takes texts and labels from ten published datasets. Here a grammar generates the
+sentences, and none contains the name of a subject. The original allows ties and offers them as an
+answer, numbers its users, and asks more questions, about months and users.
 """
 
 from __future__ import annotations
 
 import datetime
+import functools
 import itertools
 import math
 import random
@@ -34,9 +35,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from statistics import fmean
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rulerlib import frontier
 from rulerlib.errors import number, one_of, whole_number
@@ -47,64 +48,50 @@ from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import FRONTIER, Checked, Task, knob
+from rulerlib.tasks.family import FRONTIER, Task
 from rulerlib.tokens import Tokenizer, costs
 
 WAYS = {
-    "count": ("count",), "label": ("most", "least", "compare"),
+    "count": ("count",),
+    "label": ("most", "least", "compare"),
     "any": ("count", "most", "least", "compare"),
-}  # fmt: skip
-"""What is asked, in turn, by the knob ``ask``."""
+}
+"""The kinds of questions, in turn, by the parameter ``ask``."""
+
 DAYS = [str(datetime.date(2024, 1, 1) + datetime.timedelta(day)) for day in range(366)]
 
-# Sentences of a subject that a dataset draws; the most subjects and people; messages that tell
-# what one costs.
+# Sentences per subject in a dataset, the most subjects and people, and the number of messages whose
+# mean cost is taken for that of all.
 SENTENCES, MOST_LABELS, MOST_USERS, SAMPLED = 600, 8, 24, 256
 
-# Weights are whole numbers, so that no machine rounds otherwise; so is the number of records, and
-# some records of one subject may fill the last tokens.
+# Weights and the scale are whole numbers, so that no machine rounds differently. A few more
+# messages of one subject may fill the last tokens.
 WEIGHT_BITS, SCALE_BITS, SPARE = 32, 8, 8
 
-# A count that is no further off is near; a question has fewer characters.
-NEAR, QUESTION = 3, 2000
+# A count with at most this error is near.
+NEAR = 3
+
+# No question is longer, in characters.
+QUESTION = 2000
 
 _RECORD = re.compile(r"^(\d{4}-\d\d-\d\d) \| ([^|\n]+) \| ([^\n]+)$", re.MULTILINE)
 _NUMBER = re.compile(r"(?<!\d)(?:\d{1,3}(?:[.,]\d{3}){1,3}|\d{1,12})(?!\d)")
 
 
-@dataclass(frozen=True)
-class Knobs(Checked):
-    """What can be set about records.
+class Asked(NamedTuple):
+    """A question: its kind, the number of the part it is about, and the subjects it names."""
 
-    Attributes
-    ----------
-    ask
-        ``"count"``: how many messages are about a subject; ``"label"``: which subject occurs most
-        often, least often, or more often than another, in turn; ``"any"``: all of these in turn.
-    within
-        ``"all"``: of all messages; ``"part"``: of those from one person or from a span of dates.
-    num_labels
-        Subjects of a context.
-    num_users
-        People who write. A span of dates has the share of the messages that a person has.
-    skew
-        How many times as often the most frequent subject occurs as the least frequent one, in a
-        long text. The lower, the closer are the counts.
-    """
-
-    ask: str = knob("count", one_of, WAYS)
-    within: str = knob("all", one_of, ("all", "part"))
-    num_labels: int = knob(6, whole_number, 2, MOST_LABELS)
-    num_users: int = knob(8, whole_number, 2, MOST_USERS)
-    skew: float = knob(3.0, number, 1, 100)
+    way: str
+    part: int
+    named: tuple[str, ...]
 
 
-def most_queries(knobs: Knobs) -> tuple[int | None, str]:
-    """Return how many questions one context can be asked, and why."""
-    labels = [str(number) for number in range(knobs.num_labels)]
-    ways = sum(len(choices(way, labels)) for way in WAYS[knobs.ask])
-    parts = 1 if knobs.within == "all" else knobs.num_users
-    return parts * ways, "each question about a context is another one"
+class Part(NamedTuple):
+    """A part of the messages: its name in a question, its dates (none: all), and its people."""
+
+    within: str
+    days: list[str]
+    users: list[str]
 
 
 def choices(way: str, labels: Sequence[str]) -> list[tuple[str, ...]]:
@@ -112,9 +99,10 @@ def choices(way: str, labels: Sequence[str]) -> list[tuple[str, ...]]:
     return [*itertools.combinations(labels, {"count": 1, "compare": 2}.get(way, 0))]
 
 
-@lru_cache(4)
+# Tens of thousands of sentences, needed for every sample.
+@functools.cache
 def grammar(language: Language) -> dict[str, str]:
-    """Return the name of the subject of every sentence of a language's grammar."""
+    """Return the subject of every sentence of a language's grammar."""
     section, subjects = language.section("records"), dict[str, str]()
     for label in section["labels"].values():
         lists = {**section["lists"], **label["lists"]}
@@ -122,7 +110,7 @@ def grammar(language: Language) -> dict[str, str]:
             lists[name.capitalize()] = [item[0].upper() + item[1:] for item in items]
         for sentence in label["sentences"]:
             pieces = re.split(r"\{(\w+)\}", sentence)
-            for items in itertools.product(*map(lists.__getitem__, pieces[1::2])):
+            for items in itertools.product(*(lists[name] for name in pieces[1::2])):
                 pieces[1::2] = items
                 subjects["".join(pieces)] = label["name"]
     return subjects
@@ -131,16 +119,16 @@ def grammar(language: Language) -> dict[str, str]:
 def least_counts(asked: Iterable[tuple[str, int]], labels: int) -> list[int]:
     """Return how many messages of each subject the shortest text has, by rank.
 
+    A subject that is counted has a message. Subjects that a question compares are two messages
+    apart, so that a single message never decides an answer.
+
     Parameters
     ----------
     asked
-        For each question about these messages its kind, and the rank of the subject that is
-        counted, or of the more frequent one of two.
+        For each question its kind, and the rank of the subject that is counted, or of the more
+        frequent one of two.
     labels
         The number of subjects.
-
-    A subject that is counted has a message. Subjects that a question compares are two messages
-    apart, so that a single message never decides an answer.
 
     >>> least_counts([("count", 3)], 6), least_counts([("most", 0), ("least", 0)], 6)
     ([1, 1, 1, 1, 0, 0], [4, 2, 2, 2, 2, 0])
@@ -154,58 +142,44 @@ def least_counts(asked: Iterable[tuple[str, int]], labels: int) -> list[int]:
 
 
 class Messages:
-    """What the parts of messages cost, as a haystack.
+    """The costs in tokens of the pieces of messages: dates, people, and sentences by subject."""
 
-    Attributes
-    ----------
-    dates, users
-        What each adds in tokens, with the bar after it.
-    sentences
-        For each subject its sentences, and what each adds.
-    longest, cheapest, mean
-        What a message adds at most, at least, and on average, rounded down.
-    """
-
-    # The sums are checked by tokenizing finished samples.
     seam, additive = "\n", True
 
     def __init__(self, language: Language, seed: str, tokenizer: Tokenizer) -> None:
-        rng, people = random.Random(f"{seed} sentences"), language.section("records")["users"]
-
-        def priced(seam: str, texts: Sequence[str], end: str = "") -> list[tuple[str, int]]:
+        def cost(seam: str, texts: Sequence[str], end: str = "") -> dict[str, int]:
             added = costs([text + end for text in texts], seam, tokenizer)
-            return [*zip(texts, added, strict=True)]
+            return dict(zip(texts, added, strict=True))
 
-        by_label: dict[str, list[str]] = {}
+        rng, by_label = random.Random(f"{seed} sentences"), dict[str, list[str]]()
         for sentence, label in grammar(language).items():
             by_label.setdefault(label, []).append(sentence)
-        self.dates, self.users = dict(priced("\n", DAYS, " |")), dict(priced(" ", people, " |"))
+        self.dates = cost("\n", DAYS, " |")
+        self.users = cost(" ", language.section("records")["users"], " |")
         self.sentences = {
-            label: priced(" ", rng.sample(texts, min(SENTENCES, len(texts))))
+            label: [*cost(" ", rng.sample(texts, min(SENTENCES, len(texts)))).items()]
             for label, texts in by_label.items()
         }
-        whole = [cost for row in self.sentences.values() for _, cost in row]
-        parts = [*self.dates.values()], [*self.users.values()], whole
-        self.longest, self.cheapest = sum(map(max, parts)), sum(map(min, parts))
-        some = zip(whole[:: len(whole) // SAMPLED], *map(itertools.cycle, parts[:2]), strict=False)
-        self.mean = math.floor(fmean(map(sum, some)))
+        whole = [cost for sentences in self.sentences.values() for _, cost in sentences]
+        dates, users = [*self.dates.values()], [*self.users.values()]
+        self.longest = max(dates) + max(users) + max(whole)
+        self.cheapest = min(dates) + min(users) + min(whole)
+        some = whole[:: len(whole) // SAMPLED]
+        parts = zip(some, itertools.cycle(dates), itertools.cycle(users), strict=False)
+        self.mean = math.floor(fmean(sum(costs) for costs in parts))
 
     def heads(self, days: Sequence[str], users: Sequence[str]) -> list[tuple[str, int]]:
-        """Return what stands before the sentences of people on some days, and what it adds."""
+        """Return the text before the sentence, and its cost, of all people on all days."""
         pairs = itertools.product(days or self.dates, users)
         return [(f"{day} | {user} | ", self.dates[day] + self.users[user]) for day, user in pairs]
 
 
-# The next length has the same ones.
-_messages = lru_cache(4)(Messages)
-
-
 @dataclass(frozen=True)
 class Stream:
-    """Endless records of one subject in one part of a context, drawn from a seed.
+    """An endless stream of messages about one subject in one part, drawn from a seed.
 
-    Each is one of the heads with one of the sentences. The shortest text has the ``least`` first
-    ones; of what else a text has, they are ``weight`` in units of ``2 ** -WEIGHT_BITS``.
+    Each message is one of the heads with one of the sentences. The shortest text has the first
+    ``least`` of them. A longer one has more, in proportion to ``weight``.
     """
 
     seed: str
@@ -215,232 +189,58 @@ class Stream:
     weight: int
 
     def count(self, scale: int) -> int:
-        """Return the number of its records where ``scale`` counts all, beside the least ones."""
+        """Return the number of messages in a text of a scale."""
         return self.least + (scale * self.weight >> WEIGHT_BITS + SCALE_BITS)
 
-    def draw(self, count: int) -> tuple[list[tuple[str, str]], list[int]]:
-        """Return heads and sentences of its first records, and the sums of what they cost."""
-        heads, sentences, size = self.heads, self.sentences, len(self.sentences)
-        places = random.Random(self.seed).choices(range(len(heads) * size), k=count)
-        pairs = [(heads[place // size], sentences[place % size]) for place in places]
-        added = (head[1] + sentence[1] for head, sentence in pairs)
-        texts = [(head[0], sentence[0]) for head, sentence in pairs]
-        return texts, [*itertools.accumulate(added, initial=0)]
+    def draw(self, count: int) -> tuple[list[str], list[int]]:
+        """Return the first messages, and the sums of their costs, beginning with 0."""
+        places = range(len(self.heads) * len(self.sentences))
+        lines, sums = [], [0]
+        for place in random.Random(self.seed).choices(places, k=count):
+            at, sentence = divmod(place, len(self.sentences))
+            head, cost = self.heads[at]
+            text, more = self.sentences[sentence]
+            lines.append(head + text)
+            sums.append(sums[-1] + cost + more)
+        return lines, sums
 
 
-@dataclass(frozen=True)
-class Records(Knobs, Task):
-    """Makes the samples of one setting of the knobs; from ``seed`` the sentences are drawn."""
-
-    family = "records"
-    category = FRONTIER
-    answer_tokens = 32
-    one_language = "its subjects are named in the language of the messages"
-    in_words: ClassVar = {
-        "records": "counts of records",
-        "records_most": "most frequent subject",
-        "records_user": "records of one user",
-    }
-
-    @property
-    def scoring(self) -> Scoring:
-        """How answers are judged."""
-        return COUNTS
-
-    @property
-    def most_queries(self) -> tuple[int | None, str]:
-        """The largest number of questions about one context, and the reason."""
-        return most_queries(self)
-
-    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
-        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
-        return explain(prediction, cut_off)
-
-    @classmethod
-    def read(cls, prompt: str, language: Language) -> str | None:
-        """Return the answer that follows from a prompt's text."""
-        return read(prompt, language)
-
-    section = "records"
-
-    @cached_property
-    def filler(self) -> Messages:  # type: ignore[override]  # Its units have parts.
-        """What the parts of messages cost."""
-        return _messages(self.language, self.seed, self.budget.tokenizer)
-
-    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return drafts about the records of one context, and a function that draws these."""
-        knobs, pool = self, self.filler
-        labels = rng.sample([*pool.sentences], knobs.num_labels)
-        users = rng.sample([*pool.users], knobs.num_users)
-        parts = self._parts(users, rng)
-        # The subjects of each part by falling frequency.
-        ranked = [rng.sample(labels, len(labels)) for _ in parts]
-        questions = self._questions(index, rng, queries, labels, len(parts))
-        drafts = [self._ask(way, named, labels, ranked[part], parts[part][0])
-                  for way, part, named in questions]  # fmt: skip
-        asked: list[list[tuple[str, int]]] = [[] for _ in parts]
-        for way, part, named in questions:
-            asked[part].append((way, min(map(ranked[part].index, named), default=0)))
-        leasts = [least_counts(some, len(labels)) for some in asked]
-        # Parts differ a little, so that no two grow by a record at the same length.
-        sizes = [rng.uniform(0.75, 1.25) for _ in parts]
-        shares = [knobs.skew ** -(rank / (len(labels) - 1)) for rank in range(len(labels))]
-        unit = 2**WEIGHT_BITS / sum(shares) / sum(sizes)
-        state, heads = rng.getrandbits(64), [pool.heads(days, people) for _, days, people in parts]
-        streams = [
-            Stream(f"{state} {part} {rank}", heads[part], pool.sentences[label],
-                   leasts[part][rank],
-                   round(unit * shares[rank] * sizes[part]))
-            for part in range(len(parts))
-            for rank, label in enumerate(ranked[part])
-        ]  # fmt: skip
-        least = sum(stream.draw(stream.least)[1][-1] for stream in streams)
-        for draft in drafts:
-            draft.least = least
-        return drafts, partial(self._fill, streams, least, state)
-
-    def _parts(
-        self, users: Sequence[str], rng: random.Random
-    ) -> list[tuple[str, list[str], list[str]]]:
-        """Return each part that a question can mean: words, dates (none: all), and people."""
-        fill = partial(self.language.fill, "records", "within")
-        if self.within == "all":
-            return [(fill("all"), [], [*users])]
-        if rng.random() < 0.5:
-            return [(fill("user", user=user), [], [user]) for user in users]
-        most = len(DAYS) // len(users)
-        days = rng.randint(most // 2 + 1, most)
-        first = rng.randint(0, len(DAYS) - days * len(users))
-        spans = [DAYS[first + at * days :][:days] for at in range(len(users))]
-        return [(fill("dates", start=span[0], end=span[-1]), span, [*users]) for span in spans]
-
-    def _questions(
-        self, index: int, rng: random.Random, queries: int, labels: Sequence[str], parts: int
-    ) -> list[tuple[str, int, tuple[str, ...]]]:
-        """Return different questions: a kind, the number of a part, and subjects that are named."""
-        ways, questions = WAYS[self.ask], list[tuple[str, int, tuple[str, ...]]]()
-        left = {way: [*itertools.product(range(parts), choices(way, labels))] for way in ways}
-        for some in left.values():
-            rng.shuffle(some)
-        turns = itertools.count(index * queries)
-        while len(questions) < queries:
-            if left[way := ways[next(turns) % len(ways)]]:
-                questions.append((way, *left[way].pop()))
-        return questions
-
-    def _ask(
-        self, way: str, named: Sequence[str], labels: Sequence[str], ranked: Sequence[str],
-        within: str,
-    ) -> Draft:  # fmt: skip
-        """Return the draft of one question, given the subjects by rank among the messages meant."""
-        names = dict(zip(("label", "other"), named, strict=False))
-        every = self.language.join(labels)
-        question = self.language.fill("records", way, within=within, labels=every, **names)
-        parts = self.language.question("records", labels=every, question=question)
-        right = {
-            "count": "0", "most": ranked[0], "least": ranked[-1],
-            "compare": min(named, key=ranked.index, default=""),
-        }[way]  # fmt: skip
-        return Draft(*parts, [right], facts={"asked": way, "within": within, **names})
-
-    def _fill(self, streams: Sequence[Stream], least: int, state: int, room: int) -> Filling:
-        """Return records of ``room`` tokens, in any order."""
-        pool = self.filler
-
-        def make(size: int) -> tuple[list[str], int]:
-            tokens = least + size
-            # The first ones may cost less than all do on average, but not by a quarter. Rounding
-            # down takes up to one message from each stream.
-            most = min(tokens // pool.cheapest, 5 * tokens // (4 * pool.mean)) + len(streams)
-            most <<= SCALE_BITS
-            drawn = [(stream, *stream.draw(stream.count(most) + SPARE)) for stream in streams]
-
-            def cost(scale: int, more: int = 0) -> int:
-                first = drawn[0][2][streams[0].count(scale) + more]
-                return first + sum(sums[one.count(scale)] for one, _, sums in drawn[1:])
-
-            scale = largest(cost, tokens, most)
-            # The next record would be too much; what is left goes to one frequent subject.
-            more = largest(partial(cost, scale), tokens, SPARE - 1)
-            lines = list[str]()
-            for stream, texts, _ in drawn:
-                extra = more if stream is streams[0] else 0
-                lines += map("".join, texts[: stream.count(scale) + extra])
-            random.Random(f"{state} order").shuffle(lines)
-            return lines, cost(scale, more)
-
-        return Sized(make, max(0, room - least), "\n")
-
-    def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Filled:
-        """See `Maker.shared`; what is to be counted is counted in the finished context."""
-        shared = super().shared(index, rng, queries, whole)
-        for draft in shared.drafts:
-            if draft.facts["asked"] == "count":
-                counts = tally(shared.context.text, draft.facts["within"], self.language)
-                draft.outputs[:] = [str(counts[draft.facts["label"]])]
-        return shared
-
-
-def tally(text: str, within: str, language: Language) -> Counter[str]:
-    """Return how many of the messages that a question means are about each subject."""
-    forms = ("all", "dates", "user")
-    hits = (language.pattern("records", "within", form).fullmatch(within) for form in forms)
-    names = next((hit.groupdict() for hit in hits if hit), {})
-    user, start, end = (names.get(name, "") for name in ("user", "start", "end"))
-    subjects = grammar(language)
-    return Counter(
-        subjects[sentence]
-        for day, name, sentence in _RECORD.findall(text)
-        if sentence in subjects and user in ("", name) and start <= day <= (end or day)
-    )
-
-
-def read(prompt: str, language: Language) -> str | None:
-    """Return the number or the subject that is asked for, of the messages that a prompt has."""
-    for way in WAYS["any"]:
-        if (names := language.unfill(prompt[-QUESTION:], "records", way)) is None:
-            continue
-        counts = tally(prompt, names["within"], language)
-        if way == "count":
-            return str(counts[names["label"]])
-        every = language.split(names.get("labels", ""))
-        labels = every or [names["label"], names["other"]]
-        return (min if way == "least" else max)(labels, key=counts.__getitem__)
-    return None
+# --- The score ----------------------------------------------------------------------------------
 
 
 def stated(text: str, language: str) -> str | None:
-    """Return the numbers and subjects in an answer's line, after its last colon; None: neither.
+    """Return the numbers and subjects on the answer's line, after its last colon, or None.
 
     >>> stated("About sport? I count 1,204.", "en"), stated("**Emne:** [mad]", "da")
     ('sport, 1204', 'mad')
     """
     line = answer_line(text, language) or text.strip().partition("\n")[0]
     line = line.rstrip(" :*").rpartition(":")[2]
-    numbers = [re.sub("[.,]", "", number) for number in _NUMBER.findall(line)]
     section = frontier.load(language, "records").templates.get("records", {})
-    names = [label["name"] for label in section.get("labels", {}).values()]
     words = re.findall(r"\w+", line.casefold())
-    return ", ".join(dict.fromkeys([*filter(words.__contains__, names), *numbers])) or None
+    items = [label["name"] for label in section.get("labels", {}).values()]
+    items = [name for name in items if name in words]
+    items += [re.sub("[.,]", "", number) for number in _NUMBER.findall(line)]
+    return ", ".join(dict.fromkeys(items)) or None
 
 
 def closeness(pred: str, references: Sequence[str]) -> float:
-    """Return 0.75 to the power of a number's error; of a subject, whether it is the only one.
+    """Return 0.75 to the power of a number's error. For a subject, 1 if it is the only one, else 0.
 
     >>> closeness("17", ["15"]), closeness("sport, 15", ["15"]), closeness("sport, food", ["sport"])
     (0.5625, 1.0, 0.0)
     """
     counted = references[0].isdecimal()
     items = [item for item in pred.split(", ") if item.isdecimal() == counted]
-    near = counted and len(items) == 1
-    return float(0.75 ** abs(int(*items) - int(*references)) if near else items == [*references])
+    if counted and len(items) == 1:
+        return float(0.75 ** abs(int(items[0]) - int(references[0])))
+    return float(items == [*references])
 
 
 def relative_error(pred: str, references: Sequence[str]) -> float:
-    """Return the error of a number as a share of the right one, at most 1; lower is better.
+    """Return the error of a number as a share of the right one, at most 1. Lower is better.
 
-    An answer without one number has 1. Of a subject, 0 if it is right, else 1.
+    An answer without exactly one number gets 1. For a subject, 0 if it is right, else 1.
 
     >>> relative_error("90", ["100"]), relative_error("300", ["100"]), relative_error("0", ["0"])
     (0.1, 1.0, 0.0)
@@ -462,28 +262,239 @@ COUNTS = Scoring(
     primary="closeness",
     ruler="closeness",
     extract=stated,
-    own={
-        "closeness": closeness, "exact_record": exact_record, "relative_error": relative_error,
-    },
-)  # fmt: skip
-"""Numbers and subjects: the original's rule, the share of exact ones, and the relative error.
+    own={"closeness": closeness, "exact_record": exact_record, "relative_error": relative_error},
+)
+"""The original's rule, the share of exact answers, and the relative error.
 
-The original's rule depends on the absolute error, so it cannot be compared between lengths: an
-error of 10% costs 25% of the score at 2,048 tokens and nearly all of it at 32,768."""
+The original's rule depends on the absolute error, so its values cannot be compared between lengths:
+an error of 10% costs 25% of the score at 2,048 tokens and nearly all of it at 32,768."""
 
 
-def explain(prediction: Prediction, cut_off: bool = False) -> str:
-    """Return the mistake of a number or a subject, see `rulerlib.tasks.mistakes`."""
-    text, right = prediction.pred.strip(), "".join(prediction.outputs[:1])
-    items = (stated(text, prediction.others.get("language") or "en") or "").split(", ")
-    given = [item for item in items if item and item.isdecimal() == right.isdecimal()]
-    if given and right.isdecimal():
-        return "near count" if abs(int(given[-1]) - int(right)) <= NEAR else "far count"
-    declined = not given and mistakes.refused(text)
-    return (
-        "other label"
-        if given
-        else mistakes.opening(text, cut_off, declined) or ("cut off" if cut_off else "other")
+@dataclass(frozen=True)
+class Records(Task):
+    """A task about records.
+
+    Attributes
+    ----------
+    ask
+        ``"count"``: how many messages are about a subject; ``"label"``: which subject occurs most
+        often, least often, or more often than another, in turn; ``"any"``: all of these in turn.
+    within
+        ``"all"``: of all messages; ``"part"``: of those from one person or from a span of dates.
+    num_labels
+        The number of subjects.
+    num_users
+        The number of people. A span of dates has as large a share of the messages as a person.
+    skew
+        How many times as often the most frequent subject occurs as the least frequent one, in a
+        long text.
+    """
+
+    ask: str = "count"
+    within: str = "all"
+    num_labels: int = 6
+    num_users: int = 8
+    skew: float = 3.0
+
+    family = "records"
+    category = FRONTIER
+    scoring = COUNTS
+    answer_tokens = 32
+    section = "records"
+    one_language = "its subjects are named in the language of the messages"
+    in_words: ClassVar = {
+        "records": "counts of records",
+        "records_most": "most frequent subject",
+        "records_user": "records of one user",
+    }
+
+    def __post_init__(self) -> None:
+        one_of("ask", self.ask, WAYS)
+        one_of("within", self.within, ("all", "part"))
+        whole_number("num_labels", self.num_labels, 2, MOST_LABELS)
+        whole_number("num_users", self.num_users, 2, MOST_USERS)
+        number("skew", self.skew, 1, 100)
+
+    @property
+    def most_queries(self) -> tuple[int | None, str]:
+        """One question for each part, kind, and choice of subjects."""
+        labels = [str(number) for number in range(self.num_labels)]
+        ways = sum(len(choices(way, labels)) for way in WAYS[self.ask])
+        parts = 1 if self.within == "all" else self.num_users
+        return parts * ways, "each question about a context is another one"
+
+    # --- The generator -----------------------------------------------------------------------
+
+    @cached_property
+    def filler(self) -> Messages:  # type: ignore[override]  # Its units have parts.
+        """The pieces of messages."""
+        return Messages(self.language, self.seed, self.budget.tokenizer)
+
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """Return questions about the messages of one context, and a function that draws these."""
+        pool, count = self.filler, self.num_labels
+        labels = rng.sample([*pool.sentences], count)
+        parts = self._parts(rng.sample([*pool.users], self.num_users), rng)
+        # The subjects of each part by falling frequency.
+        ranked = [rng.sample(labels, count) for _ in parts]
+        questions = self._questions(index, rng, queries, labels, len(parts))
+        leasts = []
+        for at, ranks in enumerate(ranked):
+            asked = [
+                (one.way, min((ranks.index(label) for label in one.named), default=0))
+                for one in questions
+                if one.part == at
+            ]
+            leasts.append(least_counts(asked, count))
+        # Parts differ a little, so that no two grow by a message at the same length.
+        sizes = [rng.uniform(0.75, 1.25) for _ in parts]
+        shares = [self.skew ** -(rank / (count - 1)) for rank in range(count)]
+        unit = 2**WEIGHT_BITS / sum(shares) / sum(sizes)
+        state = rng.getrandbits(64)
+        streams = []
+        for at, part in enumerate(parts):
+            heads = pool.heads(part.days, part.users)
+            for rank, label in enumerate(ranked[at]):
+                weight = round(unit * shares[rank] * sizes[at])
+                seed, sentences = f"{state} {at} {rank}", pool.sentences[label]
+                streams.append(Stream(seed, heads, sentences, leasts[at][rank], weight))
+        least = sum(stream.draw(stream.least)[1][-1] for stream in streams)
+        drafts = [
+            self._ask(one, labels, ranked[one.part], parts[one.part].within) for one in questions
+        ]
+        for draft in drafts:
+            draft.least = least
+        return drafts, partial(self._fill, streams, least, state)
+
+    def _parts(self, users: list[str], rng: random.Random) -> list[Part]:
+        """Return the parts that a question can be about."""
+        fill = partial(self.language.fill, "records", "within")
+        if self.within == "all":
+            return [Part(fill("all"), [], users)]
+        if rng.random() < 0.5:
+            return [Part(fill("user", user=user), [], [user]) for user in users]
+        most = len(DAYS) // len(users)
+        days = rng.randint(most // 2 + 1, most)
+        first = rng.randint(0, len(DAYS) - days * len(users))
+        spans = [DAYS[first + at * days :][:days] for at in range(len(users))]
+        return [Part(fill("dates", start=span[0], end=span[-1]), span, users) for span in spans]
+
+    def _questions(
+        self, index: int, rng: random.Random, queries: int, labels: Sequence[str], parts: int
+    ) -> list[Asked]:
+        """Return different questions, of each kind in turn."""
+        ways, questions = WAYS[self.ask], list[Asked]()
+        left = {way: [*itertools.product(range(parts), choices(way, labels))] for way in ways}
+        for some in left.values():
+            rng.shuffle(some)
+        turn = index * queries
+        while len(questions) < queries:
+            way = ways[turn % len(ways)]
+            turn += 1
+            if left[way]:
+                questions.append(Asked(way, *left[way].pop()))
+        return questions
+
+    def _ask(
+        self, asked: Asked, labels: Sequence[str], ranked: Sequence[str], within: str
+    ) -> Draft:
+        """Return one question, given the subjects by rank in its part."""
+        names = dict(zip(("label", "other"), asked.named, strict=False))
+        every = self.language.join(labels)
+        question = self.language.fill("records", asked.way, within=within, labels=every, **names)
+        right = {
+            "count": "0",  # Counted in the finished context, see `shared`.
+            "most": ranked[0],
+            "least": ranked[-1],
+            "compare": min(asked.named, key=ranked.index, default=""),
+        }
+        draft = Draft(
+            *self.language.question("records", labels=every, question=question), [right[asked.way]]
+        )
+        draft.facts = {"asked": asked.way, "within": within, **names}
+        return draft
+
+    def _fill(self, streams: Sequence[Stream], least: int, state: int, room: int) -> Filling:
+        """Return messages that fill ``room`` tokens, in random order."""
+        pool = self.filler
+
+        def make(size: int) -> tuple[list[str], int]:
+            tokens = least + size
+            # The first messages may cost up to a quarter less than the mean, and rounding down
+            # takes up to one message from each stream.
+            most = min(tokens // pool.cheapest, 5 * tokens // (4 * pool.mean)) + len(streams)
+            most <<= SCALE_BITS
+            drawn = [stream.draw(stream.count(most) + SPARE) for stream in streams]
+
+            def counts(scale: int, more: int) -> list[int]:
+                first, *others = (stream.count(scale) for stream in streams)
+                return [first + more, *others]
+
+            def cost(scale: int, more: int = 0) -> int:
+                pairs = zip(drawn, counts(scale, more), strict=True)
+                return sum(sums[count] for (_, sums), count in pairs)
+
+            scale = largest(cost, tokens, most)
+            # The remaining tokens go to one frequent subject.
+            more = largest(partial(cost, scale), tokens, SPARE - 1)
+            lines = list[str]()
+            for (texts, _), count in zip(drawn, counts(scale, more), strict=True):
+                lines += texts[:count]
+            random.Random(f"{state} order").shuffle(lines)
+            return lines, cost(scale, more)
+
+        return Sized(make, max(0, room - least), "\n")
+
+    def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Filled:
+        """See `Task.shared`; counts are taken from the finished context."""
+        shared = super().shared(index, rng, queries, whole)
+        for draft in shared.drafts:
+            if draft.facts["asked"] == "count":
+                counts = tally(shared.context.text, draft.facts["within"], self.language)
+                draft.outputs[:] = [str(counts[draft.facts["label"]])]
+        return shared
+
+    # --- The answer --------------------------------------------------------------------------
+
+    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
+        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
+        text, right = prediction.pred.strip(), "".join(prediction.outputs[:1])
+        items = (stated(text, prediction.others.get("language") or "en") or "").split(", ")
+        given = [item for item in items if item and item.isdecimal() == right.isdecimal()]
+        if given and right.isdecimal():
+            return "near count" if abs(int(given[-1]) - int(right)) <= NEAR else "far count"
+        if given:
+            return "other label"
+        opening = mistakes.opening(text, cut_off, mistakes.refused(text))
+        return opening or ("cut off" if cut_off else "other")
+
+    @classmethod
+    def read(cls, prompt: str, language: Language) -> str | None:
+        """Return the number or the subject that a prompt asks for."""
+        for way in WAYS["any"]:
+            names = language.unfill(prompt[-QUESTION:], "records", way)
+            if names is None:
+                continue
+            counts = tally(prompt, names["within"], language)
+            if way == "count":
+                return str(counts[names["label"]])
+            every = language.split(names.get("labels", ""))
+            labels = every or [names["label"], names["other"]]
+            return (min if way == "least" else max)(labels, key=lambda label: counts[label])
+        return None
+
+
+def tally(text: str, within: str, language: Language) -> Counter[str]:
+    """Return how many messages of a part are about each subject."""
+    forms = ("all", "dates", "user")
+    hits = (language.pattern("records", "within", form).fullmatch(within) for form in forms)
+    names = next((hit.groupdict() for hit in hits if hit), {})
+    user, start, end = (names.get(name, "") for name in ("user", "start", "end"))
+    subjects = grammar(language)
+    return Counter(
+        subjects[sentence]
+        for day, name, sentence in _RECORD.findall(text)
+        if sentence in subjects and user in ("", name) and start <= day <= (end or day)
     )
 
 
@@ -492,4 +503,4 @@ FAMILY = {
     "records_most": Records(ask="label"),
     "records_user": Records(ask="any", within="part"),
 }
-"""Our tasks: how many there are; which occurs most or least; a person, or some days."""
+"""How many there are; which subject occurs most or least; of one person or some days."""

@@ -26,27 +26,31 @@ and of ``trace_list``::
     ...
     Question: What is the value of len(kola) when the whole program has been run?
 
-``num_steps`` functions that are called in a chain, or operations on a list, are drawn first and
-stand at random depths. What fills the context is of the same form and changes nothing: functions
-that the chain never calls; operations on other lists, and pairs that undo each other. The second is
-after the latent list of Michelangelo (Vodrahalli et al. 2024, arXiv 2409.12640), where the filling
-has few fixed forms and the list itself may be asked for; here other lists change as this one does,
-and the answer is always one whole number. `stated` says which number of an answer counts.
+``num_steps`` functions that call each other in a chain, or operations on a list, are drawn first
+and placed at random depths. The rest of the context has the same form and does not change the
+answer: functions that the chain never calls; operations on other lists, and pairs of operations
+that undo each other.
+
+The list is modelled on the latent list of Michelangelo (Vodrahalli et al. 2024, arXiv 2409.12640).
+There, the filling has a few fixed forms, and the list itself may be asked for. Here other lists
+change in the same way, and the answer is always one whole number; `stated` says which number of an
+answer counts.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import itertools
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import ClassVar
 
-from rulerlib.errors import one_of, require, whole_number
+from rulerlib.errors import ParameterError, one_of, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Haystack, Needle, depths_of
 from rulerlib.languages import Language
@@ -55,168 +59,147 @@ from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import FRONTIER, Checked, Task, knob
+from rulerlib.tasks.family import FRONTIER, Task
 from rulerlib.tokens import Tokenizer
 
-# What is asked about a list, each once.
-VIEWS = ("len({name})", "{name}[{place}]", "sum({name})", "max({name})")
+# --- Functions ----------------------------------------------------------------------------------
 
-# The largest values, of calls and of items; between these two, an argument may rise or fall.
-LARGEST, LARGEST_ITEM, LOW, HIGH = 99, 50, 10, 40
+# The largest value of a call. Below LOW an argument rises, above HIGH it falls.
+LARGEST, LOW, HIGH = 99, 10, 40
 
-# The items that a list has: enough that every operation is possible, and few enough to follow.
-FEWEST, MOST = 4, 9
+# Functions call others of their block of this size only. The share of functions that call one.
+BLOCK, CALLS = 16, 0.8
 
-# Other lists, the units after which all begin anew, and how often each list has its turn: the list
-# that is asked for is never the first, which has the most lines.
-OTHERS, OPERATIONS, TURNS = 6, 4096, (14, 3, 3, 2, 2, 1, 1)
+# The functions of a dataset: this many times those of one prompt, and at least the second number.
+POOL_FACTOR, FEWEST_FUNCTIONS = 1.25, 2048
 
-# The share of the turns of other lists in which two operations undo each other.
-UNDONE = 1 / 8
-
-# How many functions call one another, and no others, and what share of them calls one; how many
-# times those of one prompt there are, and how many at least.
-BLOCK, CALLS, POOL_FACTOR, LEAST = 16, 0.8, 1.25, 2048
-
-# Names of three syllables; one in ten is kept for the chains that are asked for.
+# Names have three syllables. One in ten is reserved for the chains in the questions.
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
 NAMES, KEPT = len(SYLLABLES) ** 3, 10
 
-_RETURN = re.compile(r"return (?:(\d+) ([-+]) )?(\w*)\(x(?: ?([-+,]) (\d+))?\)")
-_IF = re.compile(r"if x > (\d+):\s+")
-_NUMBER = re.compile(r"(?<![\w.,])-?\d+(?![\w]|[.,]\d)")
-_FIRST = re.compile(r"[^\w-]*(-?\d+)(?!\w|[.,]\d|[^\S\n]*[-+*/%=<>(\[])")
 
-
-@dataclass(frozen=True)
-class Knobs(Checked):
-    """What can be set about traces.
-
-    Attributes
-    ----------
-    program
-        ``"functions"``: what a call returns is asked; ``"list"``: what a list holds at the end.
-    num_steps
-        The functions that the call leads through, or operations on the list, whatever the length.
-    """
-
-    program: str = knob("functions", one_of, ("functions", "list"))
-    num_steps: int = knob(6, whole_number, 1, 100)
-
-
-def most_queries(knobs: Knobs) -> tuple[int | None, str]:
-    """Return how many questions one context can be asked (None: any number), and why."""
-    # Each call brings its chain, and those of the others are functions like all.
-    once = "the length, an item, the sum and the maximum are asked for once each"
-    return (len(VIEWS), once) if knobs.program == "list" else (None, "")
-
-
-def _name(number: int) -> str:
-    """Return a name of its own for each number below ``NAMES``."""
+def name_of(number: int) -> str:
+    """Return a different name for each number below ``NAMES``."""
     first, rest = divmod(number, len(SYLLABLES) ** 2)
-    return SYLLABLES[first] + "".join(SYLLABLES[at] for at in divmod(rest, len(SYLLABLES)))
+    second, third = divmod(rest, len(SYLLABLES))
+    return SYLLABLES[first] + SYLLABLES[second] + SYLLABLES[third]
 
 
-def _kept(count: int, rng: random.Random) -> list[str]:
-    """Return names that no function of the filling has."""
-    return [_name(KEPT * number) for number in rng.sample(range(NAMES // KEPT), count)]
+def kept_names(count: int, rng: random.Random) -> list[str]:
+    """Return names that no function of the haystack has."""
+    return [name_of(KEPT * number) for number in rng.sample(range(NAMES // KEPT), count)]
 
 
-def _leaf(x: int, rng: random.Random) -> tuple[str, int]:
+def leaf(x: int, rng: random.Random) -> tuple[str, int]:
     """Return an expression without a call, and its value."""
     k = rng.randrange(1, LARGEST // 2)
-    return rng.choice([
-        (f"max(x, {k})", max(x, k)), (f"min(x, {k})", min(x, k)), (f"abs(x - {k})", abs(x - k)),
-    ])  # fmt: skip
+    forms = [
+        (f"max(x, {k})", max(x, k)),
+        (f"min(x, {k})", min(x, k)),
+        (f"abs(x - {k})", abs(x - k)),
+    ]
+    return rng.choice(forms)
 
 
-def _passed(x: int, rng: random.Random) -> tuple[str, int]:
-    """Return what is passed on of an argument, as it is written after ``x``, and its value."""
+def argument(x: int, rng: random.Random) -> tuple[str, int]:
+    """Return an argument for the next call as text after ``x``, and its value."""
     step = rng.randrange(1, LOW)
     falls = x > HIGH or (x > LOW and rng.random() < 0.5)
     return (f" - {step}", x - step) if falls else (f" + {step}", x + step)
 
 
-def _before(value: int, rng: random.Random) -> tuple[str, int]:
-    """Return what is done with the value of a call, as it is written before it, and the outcome."""
+def outcome(value: int, rng: random.Random) -> tuple[str, int]:
+    """Return what happens to the value of a call as text before it, and the outcome."""
     step = rng.randrange(1, LARGEST)
     total = value + step
     return (f"{step} + ", total) if total <= LARGEST else (f"{total} - ", step)
 
 
-def _function(name: str, x: int, run: str, others: Sequence[str], rng: random.Random) -> str:
-    """Return a function that returns an expression for ``x``; for other arguments, another one."""
+def call(x: int, callee: str, rng: random.Random) -> str:
+    """Return an expression with a call, whatever its value."""
+    before, _ = outcome(rng.randrange(LARGEST), rng)
+    after, _ = argument(x, rng)
+    return f"{before}{callee}(x{after})"
+
+
+def function(name: str, x: int, run: str, others: Sequence[str], rng: random.Random) -> str:
+    """Return a function that returns the expression ``run`` for ``x``.
+
+    For other arguments it may return another expression, which may call one of ``others``.
+    """
     if rng.random() < 0.5:
         return f"def {name}(x):\n    return {run}"
-    leaf = _leaf(x, rng)[0]
-    other = _call(x, rng.choice(others), rng) if others else leaf
+    other, _ = leaf(x, rng)
+    if others:
+        other = call(x, rng.choice(others), rng)
     bound = max(1, x + rng.randrange(-LOW, LOW))
     first, last = (run, other) if x > bound else (other, run)
     return f"def {name}(x):\n    if x > {bound}:\n        return {first}\n    return {last}"
 
 
-def _call(x: int, callee: str, rng: random.Random) -> str:
-    return f"{_before(rng.randrange(LARGEST), rng)[0]}{callee}(x{_passed(x, rng)[0]})"
+def chain(names: Sequence[str], rng: random.Random) -> tuple[list[str], list[int]]:
+    """Return functions that each call the next, and all values on the way.
 
-
-def chain(names: Sequence[str], rng: random.Random) -> tuple[list[str], int, list[int]]:
-    """Return functions of which each calls the next, an argument, and all values on the way.
-
-    The last value is what the first function returns for the argument.
+    The first value is the argument of the first function, the last value is what it returns.
     """
-    way = [("", rng.randrange(LOW, HIGH))]
+    arguments, passed = [rng.randrange(LOW, HIGH)], [""]
     for _ in names[1:]:
-        way.append(_passed(way[-1][1], rng))
-    arguments = [x for _, x in way]
-    run, value = _leaf(arguments[-1], rng)
+        text, x = argument(arguments[-1], rng)
+        arguments.append(x)
+        passed.append(text)
+    run, value = leaf(arguments[-1], rng)
     values, functions = [value], list[str]()
     for at in reversed(range(len(names))):
-        functions.append(_function(names[at], arguments[at], run, names[at + 2 :], rng))
+        functions.append(function(names[at], arguments[at], run, names[at + 2 :], rng))
         if at:
-            before, value = _before(value, rng)
-            run = f"{before}{names[at]}(x{way[at][0]})"
+            before, value = outcome(value, rng)
+            run = f"{before}{names[at]}(x{passed[at]})"
             values.append(value)
-    return functions[::-1], arguments[0], [*arguments, *values]
+    return functions[::-1], [*arguments, *values]
 
 
-# The next length has the same ones.
-@lru_cache(4)
+# Shuffling 340,000 numbers takes a quarter of a second, at every length.
+@functools.lru_cache(4)
 def _shuffled(seed: str) -> tuple[random.Random, list[int]]:
-    """Return the numbers of all names in any order, and what draws their functions."""
     rng, numbers = random.Random(f"{seed} functions"), [*range(NAMES)]
     del numbers[::KEPT]
     rng.shuffle(numbers)
     return rng, numbers
 
 
-def _sources(seed: str) -> Iterator[str]:
-    """Yield functions. In each block, one calls only those before it, so that none is missing."""
+def other_functions(seed: str) -> Iterator[str]:
+    """Yield functions that call only functions before them in their block."""
     rng, numbers = _shuffled(seed)
     rng, block = copy.copy(rng), list[str]()
-    for at, name in enumerate(map(_name, numbers)):
-        block, x = (block if at % BLOCK else []), rng.randrange(LOW, HIGH)
-        run = _leaf(x, rng)[0]
+    for at, number in enumerate(numbers):
+        if at % BLOCK == 0:
+            block = []
+        name, x = name_of(number), rng.randrange(LOW, HIGH)
+        run, _ = leaf(x, rng)
         if block and rng.random() < CALLS:
-            run = _call(x, rng.choice(block), rng)
-        yield _function(name, x, run, block, rng)
+            run = call(x, rng.choice(block), rng)
+        yield function(name, x, run, block, rng)
         block = [*block, name]
 
 
-@lru_cache(4)
-def _functions(seed: str, length: int, tokenizer: Tokenizer) -> Haystack:
-    """Return functions, more than a prompt of a length has."""
-    sources = _sources(seed)
-    units = [*itertools.islice(sources, LEAST)]
-    mean = Haystack(units, "\n\n", tokenizer).total / LEAST
-    count = max(LEAST, BLOCK * round(POOL_FACTOR * length / mean / BLOCK))
-    units += itertools.islice(sources, count - LEAST)
-    allowed_values = f"shorter: there are names for {len(units)} functions, and it takes {count}"
-    require(len(units) == count, "length", length, allowed_values)
-    return Haystack(units, "\n\n", tokenizer)
+# --- Lists --------------------------------------------------------------------------------------
+
+# The questions about a list, each asked once.
+VIEWS = ("len({name})", "{name}[{place}]", "sum({name})", "max({name})")
+
+# The largest item. A list has enough items for every operation, and few enough to follow.
+LARGEST_ITEM, FEWEST, MOST = 50, 4, 9
+
+# The number of other lists, and of units after which these begin anew. How often each list has a
+# turn: the list in the questions is never the first one, which has the most lines.
+OTHERS, OPERATIONS, TURNS = 6, 4096, (14, 3, 3, 2, 2, 1, 1)
+
+# The share of the turns of other lists with two operations that undo each other.
+UNDONE = 1 / 8
 
 
 def apply(items: list[int], line: str) -> None:
-    """Do what a line says with the items of the list that it begins with.
+    """Apply a line of a program to the items of the list that it begins with.
 
     >>> items = [3, 1, 4]
     >>> for line in ("kola.append(5)", "kola[1:3] = reversed(kola[1:3])", "kola.pop(0)"):
@@ -224,7 +207,7 @@ def apply(items: list[int], line: str) -> None:
     >>> items
     [4, 1, 5]
     """
-    numbers = [*map(int, re.findall(r"\d+", line))]
+    numbers = [int(number) for number in re.findall(r"\d+", line)]
     if method := re.match(r"\w+\.(append|insert|pop|remove|reverse)\(", line):
         getattr(items, method[1])(*numbers)
     elif re.match(r"\w+\[", line):
@@ -234,231 +217,107 @@ def apply(items: list[int], line: str) -> None:
         items[:] = numbers
 
 
-def _operation(name: str, items: list[int], rng: random.Random) -> str:
-    """Return an operation that changes a list, after it has been done."""
+def view(items: list[int], expression: str) -> int:
+    """Return the value of an expression of ``VIEWS``."""
+    place = re.search(r"\[(\d+)\]", expression)
+    if place:
+        return items[int(place[1])]
+    functions: dict[str, Callable[[list[int]], int]] = {"len": len, "sum": sum, "max": max}
+    return functions[expression[:3]](items)
+
+
+def operate(name: str, items: list[int], rng: random.Random) -> str:
+    """Change a list by a random operation, and return the operation."""
     size, new = len(items), rng.randint(1, LARGEST_ITEM)
     start, end = sorted(rng.sample(range(size), 2))
     lines = [
-        f"{name}[{start}:{end + 1}] = reversed({name}[{start}:{end + 1}])", f"{name}.reverse()",
+        f"{name}[{start}:{end + 1}] = reversed({name}[{start}:{end + 1}])",
+        f"{name}.reverse()",
         f"{name}[{start}:{start + 2}] = [{new}, {rng.randint(1, LARGEST_ITEM)}]",
-    ]  # fmt: skip
+    ]
     if size < MOST:
         lines += [f"{name}.append({new})", f"{name}.insert({start}, {new})"]
     if size > FEWEST:
         lines += [f"{name}.pop({start})", f"{name}.pop()", f"{name}.remove({rng.choice(items)})"]
     before = [*items]
     while items == before:
-        apply(items, line := rng.choice(lines))
+        line = rng.choice(lines)
+        apply(items, line)
     return line
 
 
-def _undone(name: str, rng: random.Random) -> str:
+def undone(name: str, rng: random.Random) -> str:
     """Return two operations of which the second undoes the first, whatever the list holds."""
     new, start = rng.randint(1, LARGEST_ITEM), rng.randrange(FEWEST - 1)
     end = rng.randint(start + 2, FEWEST + 1)
     reverse = f"{name}[{start}:{end}] = reversed({name}[{start}:{end}])"
-    return "\n".join(rng.choice([
-        (f"{name}.append({new})", f"{name}.pop()"), (reverse, reverse),
-        (f"{name}.insert({start}, {new})", f"{name}.pop({start})"),
-        (f"{name}.reverse()", f"{name}.reverse()"),
-    ]))  # fmt: skip
+    pairs = [
+        f"{name}.append({new})\n{name}.pop()",
+        f"{reverse}\n{reverse}",
+        f"{name}.insert({start}, {new})\n{name}.pop({start})",
+        f"{name}.reverse()\n{name}.reverse()",
+    ]
+    return rng.choice(pairs)
 
 
-def _items(rng: random.Random) -> list[int]:
+def new_list(rng: random.Random) -> list[int]:
+    """Return random items."""
     return [rng.randint(1, LARGEST_ITEM) for _ in range(rng.randint(FEWEST, MOST))]
 
 
-def _written(name: str, items: list[int]) -> str:
-    return f"{name} = [{', '.join(map(str, items))}]"
-
-
 class Operations(Haystack):
-    """Operations on other lists, in an order in which all are possible, and pairs that undo.
+    """Operations on other lists, and pairs that undo each other.
 
-    Of the list that is asked for, there are only pairs of operations that undo each other.
+    The list in the questions has only such pairs.
 
     Attributes
     ----------
     queried
-        The name of the list that is asked for, one of `OTHERS` + 1 that all programs of a seed
-        have.
+        The name of the list in the questions.
     states
-        For each unit, the lines that make the other lists as they are before it.
+        For each unit, the lines that set the other lists to what they are before it.
     """
 
     def __init__(self, seed: str, place: int, tokenizer: Tokenizer) -> None:
-        names = _kept(OTHERS + 1, random.Random(f"{seed} lists"))
+        names = kept_names(OTHERS + 1, random.Random(f"{seed} lists"))
         rng = random.Random(f"{seed} lists {place}")
         self.queried = names.pop(place)
         rng.shuffle(names)
-        # Its rank among the lists by the number of lines, from the second on.
-        rank = rng.randrange(1, OTHERS + 1)
         turns = list(TURNS)
-        turn_of_queried = turns.pop(rank)
-        lists = {name: _items(rng) for name in names}
-        lines = {name: _written(name, items) for name, items in lists.items()}
-        # A pair has two lines, so the list that has only pairs has its turn half as often.
-        order = [self.queried] * turn_of_queried
+        # Its rank among the lists by the number of lines, from the second on.
+        order = [self.queried] * turns.pop(rng.randrange(1, OTHERS + 1))
         for name, count in zip(names, turns, strict=True):
+            # Twice as often, because a pair has two lines.
             order += [name] * 2 * count
-        begun = dict(lines)
+        lists = {name: new_list(rng) for name in names}
+        first = [f"{name} = {items}" for name, items in lists.items()]
         self.states, units = list[list[str]](), list[str]()
         for number in range(OPERATIONS):
-            self.states.append([*lines.values()])
+            self.states.append([f"{name} = {items}" for name, items in lists.items()])
             # Shuffling a whole round of turns keeps the shares in short programs as well.
             if number % len(order) == 0:
                 rng.shuffle(order)
             name = order[number % len(order)]
             if name == self.queried or rng.random() < UNDONE:
-                units.append(_undone(name, rng))
+                units.append(undone(name, rng))
             else:
-                units.append(_operation(name, lists[name], rng))
-                lines[name] = _written(name, lists[name])
+                units.append(operate(name, lists[name], rng))
         # Restore the initial values so that the sequence can wrap around.
-        units += begun.values()
-        super().__init__(units, "\n", tokenizer)
+        super().__init__([*units, *first], "\n", tokenizer)
 
 
-_operations = lru_cache(4 * (OTHERS + 1))(Operations)
+# Every sample of a dataset needs one of seven.
+operations = functools.lru_cache(4 * (OTHERS + 1))(Operations)
 
 
-@dataclass(frozen=True)
-class Programs(Knobs, Task):
-    """Makes the samples of one setting of the knobs; from ``seed`` the filling is drawn."""
+# --- The score ----------------------------------------------------------------------------------
 
-    family = "trace"
-    category = FRONTIER
-    answer_tokens = 32
-    one_language = "a program has no language of its own (language sets that of the question)"
-    in_words: ClassVar = {
-        "trace": "the value of a call",
-        "trace_list": "a list at the end",
-    }
-
-    @property
-    def scoring(self) -> Scoring:
-        """How answers are judged."""
-        return VALUE
-
-    @property
-    def most_queries(self) -> tuple[int | None, str]:
-        """The largest number of questions about one context, and the reason."""
-        return most_queries(self)
-
-    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
-        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
-        return explain(prediction, cut_off)
-
-    @classmethod
-    def read(cls, prompt: str, language: Language) -> str | None:
-        """Return the answer that follows from a prompt's text."""
-        return read(prompt, language)
-
-    section = "trace"
-
-    @cached_property
-    def filler(self) -> Haystack:
-        """Functions or operations that change nothing, counted once."""
-        if self.program == "functions":
-            return _functions(self.seed, self.budget.length, self.budget.tokenizer)
-        return _operations(self.seed, 0, self.budget.tokenizer)
-
-    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return drafts about one program, and a function that fills it up."""
-        if self.program == "list":
-            place = rng.randrange(OTHERS + 1)
-            haystack = _operations(self.seed, place, self.budget.tokenizer)
-            return self._list(haystack, rng, queries)
-        count = self.num_steps
-        start = BLOCK * rng.randrange(LEAST // BLOCK)
-        names = _kept(count * queries, rng)
-        firsts = range(0, len(names), count)
-        drawn = [chain(names[first : first + count], rng) for first in firsts]
-        sources = [source for functions, _, _ in drawn for source in functions]
-        # The functions of all chains, in any order.
-        turns = rng.sample(range(len(names)), len(names))
-        places = zip(turns, depths_of(len(names), rng), strict=True)
-        needles = [Needle(sources[at], depth, key=names[at]) for at, depth in places]
-        drafts = []
-        for first, (_, x, way) in zip(firsts, drawn, strict=True):
-            needed = map(turns.index, range(first, first + count))
-            order = [*dict.fromkeys([*needed, *map(turns.index, range(len(names)))])]
-            drafts.append(self._ask(f"{names[first]}({x})", way, needles, order))
-        return drafts, partial(self.filler.take, start=start)
-
-    def _list(
-        self, haystack: Operations, rng: random.Random, queries: int
-    ) -> tuple[list[Draft], Take]:
-        """Return drafts about the list at the end, and a function that fills up."""
-        name, count, start = haystack.queried, self.num_steps, rng.randrange(OPERATIONS)
-        views = rng.sample(VIEWS, len(VIEWS))[:queries]
-        expressions = [view.format(name=name, place=rng.randrange(FEWEST)) for view in views]
-        ways: list[list[int]] = []
-        # The operations must change what is asked for, or the first line would be enough.
-        while not ways or any(way[0] == way[-1] for way in ways):
-            items = _items(rng)
-            lines, states = [_written(name, items)], [[*items]]
-            for _ in range(count):
-                lines.append(_operation(name, items, rng))
-                states.append([*items])
-            ways = [[view(state, expression) for state in states] for expression in expressions]
-        # The first lines make all lists; the one that is asked for may be any of them.
-        texts = [*haystack.states[start], *lines[1:]]
-        texts.insert(place := rng.randint(0, OTHERS), lines[0])
-        places = zip(texts, [0.0] * (OTHERS + 1) + depths_of(count, rng), strict=True)
-        needles = [Needle(text, depth, key=text[: len(name)]) for text, depth in places]
-        others = (at for at in range(OTHERS + 1) if at != place)
-        order = [place, *range(OTHERS + 1, len(texts)), *others]
-        drafts = map(partial(self._ask, needles=needles, order=order), expressions, ways)
-        return [*drafts], partial(haystack.take, start=start)
-
-    def _ask(self, query: str, way: list[int], needles: list[Needle], order: list[int]) -> Draft:
-        """Return the question about an expression, whose value is the last on its way."""
-        question, facts = self.wording.question("trace", query=query), {"way": way[:-1]}
-        # The list is made before the first of its operations.
-        needed = self.num_steps + (self.program == "list")
-        return Draft(*question, [str(way[-1])], needles, order, needed, facts=facts)
-
-
-def view(items: list[int], expression: str) -> int:
-    """Return the value of an expression of ``VIEWS``."""
-    place = re.search(r"\[(\d+)\]", expression)
-    views: dict[str, Callable[[list[int]], int]] = {"len": len, "sum": sum, "max": max}
-    return items[int(place[1])] if place else views[expression[:3]](items)
-
-
-def read(prompt: str, language: Language) -> str | None:
-    """Return the value that is asked for; ``""`` where a function that is called is missing."""
-    if (names := language.unfill(prompt, "trace", "template")) is None:
-        return None
-    context, query = names["context"], names["query"]
-    with contextlib.suppress(LookupError, ValueError, RecursionError):
-        if query.startswith(("len(", "sum(", "max(")) or "[" in query:
-            name, items = re.sub(r"^\w{3}\(|\)$|\[.*", "", query), list[int]()
-            for line in re.findall(rf"^{name}\W.*$", context, re.MULTILINE):
-                with contextlib.suppress(ValueError, IndexError):
-                    apply(items, line)
-            return str(view(items, query))
-        name, x = query.rstrip(")").split("(")
-        return str(_returned(context, name, int(x)))
-    return ""
-
-
-def _returned(program: str, name: str, x: int) -> int:
-    """Return what a function of a program returns for an argument."""
-    start = program.index(f"def {name}(x):")
-    source = program[start : start + 200].partition("\n\n")[0]
-    first, *rest = _RETURN.finditer(source)
-    bound = _IF.search(source)
-    k, sign, callee, step, by = (first if not bound or x > int(bound[1]) else rest[0]).groups()
-    x += {None: 0, ",": 0, "+": 1, "-": -1}[step] * int(by or 0)
-    simple = {"abs": abs(x), "max": max(x, int(by or 0)), "min": min(x, int(by or 0))}
-    value = simple[callee] if callee in simple else _returned(program, callee, x)
-    return int(k or 0) + (-value if sign == "-" else value)
+_NUMBER = re.compile(r"(?<![\w.,])-?\d+(?![\w]|[.,]\d)")
+_FIRST = re.compile(r"[^\w-]*(-?\d+)(?!\w|[.,]\d|[^\S\n]*[-+*/%=<>(\[])")
 
 
 def stated(pred: str, language: str = "en") -> str | None:
-    """Return the whole number that an answer says; None where it says none.
+    """Return the whole number that an answer states, or None.
 
     >>> stated(" 12, since f(3) = 7."), stated("f(3) = 7, so it is **12**."), stated("12 + 3 = 15")
     ('12', '12', '15')
@@ -471,23 +330,182 @@ def stated(pred: str, language: str = "en") -> str | None:
     return str(int(numbers[0])) if numbers else None
 
 
-def explain(prediction: Prediction, cut_off: bool = False) -> str:
-    """Return the mistake of an answer that should be a whole number."""
-    text, language = prediction.pred, prediction.others.get("language") or "en"
-    value, way = stated(text, language), prediction.others.get("facts", {}).get("way", ())
-    return mistakes.choose(
-        (not text.strip(), "empty"),
-        (value is None and mistakes.refused(text), "refused"),
-        (value is None, "cut off" if cut_off else "other"),
-        (value in [*map(str, way)], "halfway"),
-        # Not where whatever could follow would leave the number what it is.
-        (cut_off and stated(text + "0 0", language) != value, "cut off"),
-        (True, "wrong result"),
-    )
-
-
 VALUE = Scoring(("em_raw",), primary="em_raw", ruler="em_raw", extract=stated)
-"""Whether the value is right."""
+"""Whether the number is right."""
 
-FAMILY = {"trace": Programs(), "trace_list": Programs(program="list")}
+
+@dataclass(frozen=True)
+class Trace(Task):
+    """A task of tracing a program.
+
+    Attributes
+    ----------
+    program
+        ``"functions"`` asks for the value of a call, ``"list"`` for what a list holds at the end.
+    num_steps
+        Functions on the way of the call, or operations on the list, at every length.
+    """
+
+    program: str = "functions"
+    num_steps: int = 6
+
+    family = "trace"
+    category = FRONTIER
+    scoring = VALUE
+    answer_tokens = 32
+    section = "trace"
+    one_language = "a program has no language of its own (language sets that of the question)"
+    in_words: ClassVar = {"trace": "the value of a call", "trace_list": "a list at the end"}
+
+    def __post_init__(self) -> None:
+        one_of("program", self.program, ("functions", "list"))
+        whole_number("num_steps", self.num_steps, 1, 100)
+
+    @property
+    def most_queries(self) -> tuple[int | None, str]:
+        """One question for each view of a list; any number of calls."""
+        if self.program == "functions":
+            return None, ""
+        return len(VIEWS), "the length, an item, the sum and the maximum are asked for once each"
+
+    # --- The generator -----------------------------------------------------------------------
+
+    @cached_property
+    def filler(self) -> Haystack:
+        """Functions or operations that do not change the answer."""
+        if self.program == "list":
+            return operations(self.seed, 0, self.budget.tokenizer)
+        functions = other_functions(self.seed)
+        units = [*itertools.islice(functions, FEWEST_FUNCTIONS)]
+        some = Haystack(units, "\n\n", self.budget.tokenizer)
+        mean = some.total / FEWEST_FUNCTIONS
+        count = BLOCK * round(POOL_FACTOR * self.budget.length / mean / BLOCK)
+        if count <= FEWEST_FUNCTIONS:
+            return some
+        units += itertools.islice(functions, count - FEWEST_FUNCTIONS)
+        if len(units) < count:
+            allowed = f"shorter: there are names for {len(units)} functions, and it takes {count}"
+            raise ParameterError("length", self.budget.length, allowed)
+        return Haystack(units, "\n\n", self.budget.tokenizer)
+
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """Return questions about one program, and a function that fills it."""
+        if self.program == "list":
+            return self._plan_list(rng, queries)
+        count = self.num_steps
+        start = BLOCK * rng.randrange(FEWEST_FUNCTIONS // BLOCK)
+        names, sources, calls = kept_names(count * queries, rng), list[str](), []
+        for first in range(0, len(names), count):
+            functions, way = chain(names[first : first + count], rng)
+            sources += functions
+            calls.append((f"{names[first]}({way[0]})", way))
+        numbers = rng.sample(range(len(names)), len(names))
+        needles = [
+            Needle(sources[number], depth, key=names[number])
+            for number, depth in zip(numbers, depths_of(len(names), rng), strict=True)
+        ]
+        places = sorted(range(len(numbers)), key=lambda place: numbers[place])
+        drafts = []
+        for at, (query, way) in enumerate(calls):
+            first, last = at * count, (at + 1) * count
+            order = places[first:last] + places[:first] + places[last:]
+            drafts.append(self._ask(query, way, needles, order))
+        return drafts, partial(self.filler.take, start=start)
+
+    def _plan_list(self, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """Return questions about a list, and a function that fills the program."""
+        haystack = operations(self.seed, rng.randrange(OTHERS + 1), self.budget.tokenizer)
+        name, start = haystack.queried, rng.randrange(OPERATIONS)
+        views = rng.sample(VIEWS, len(VIEWS))[:queries]
+        expressions = [text.format(name=name, place=rng.randrange(FEWEST)) for text in views]
+        ways: list[list[int]] = []
+        # The operations must change the answer, or the first line would be enough.
+        while not ways or any(way[0] == way[-1] for way in ways):
+            items = new_list(rng)
+            lines, states = [f"{name} = {items}"], [[*items]]
+            for _ in range(self.num_steps):
+                lines.append(operate(name, items, rng))
+                states.append([*items])
+            ways = [[view(state, expression) for state in states] for expression in expressions]
+        # The first lines create all lists, in any order.
+        place = rng.randint(0, OTHERS)
+        texts = [*haystack.states[start], *lines[1:]]
+        texts.insert(place, lines[0])
+        depths = [0.0] * (OTHERS + 1) + depths_of(self.num_steps, rng)
+        needles = [
+            Needle(text, depth, key=text[: len(name)])
+            for text, depth in zip(texts, depths, strict=True)
+        ]
+        others = [at for at in range(OTHERS + 1) if at != place]
+        order = [place, *range(OTHERS + 1, len(texts)), *others]
+        drafts = [
+            self._ask(expression, way, needles, order)
+            for expression, way in zip(expressions, ways, strict=True)
+        ]
+        return drafts, partial(haystack.take, start=start)
+
+    def _ask(self, query: str, way: list[int], needles: list[Needle], order: list[int]) -> Draft:
+        """Return the question about an expression, given the values on the way to the last one."""
+        draft = Draft(*self.wording.question("trace", query=query), [str(way[-1])], needles, order)
+        # A list is created before its first operation.
+        draft.asked = self.num_steps + (self.program == "list")
+        draft.facts = {"way": way[:-1]}
+        return draft
+
+    # --- The answer --------------------------------------------------------------------------
+
+    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
+        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
+        text, language = prediction.pred, prediction.others.get("language") or "en"
+        value = stated(text, language)
+        if not text.strip():
+            return "empty"
+        if value is None:
+            return "refused" if mistakes.refused(text) else "cut off" if cut_off else "other"
+        way = prediction.others.get("facts", {}).get("way", ())
+        if value in [str(other) for other in way]:
+            return "halfway"
+        # Not if any text that follows would leave the number as it is.
+        if cut_off and stated(text + "0 0", language) != value:
+            return "cut off"
+        return "wrong result"
+
+    @classmethod
+    def read(cls, prompt: str, language: Language) -> str | None:
+        """Return the value that a prompt asks for, or ``""`` if a function is missing."""
+        names = language.unfill(prompt, "trace", "template")
+        if names is None:
+            return None
+        program, query = names["context"], names["query"]
+        with contextlib.suppress(LookupError, ValueError, RecursionError):
+            if query.startswith(("len(", "sum(", "max(")) or "[" in query:
+                name, items = re.sub(r"^\w{3}\(|\)$|\[.*", "", query), list[int]()
+                for line in re.findall(rf"^{name}\W.*$", program, re.MULTILINE):
+                    with contextlib.suppress(ValueError, IndexError):
+                        apply(items, line)
+                return str(view(items, query))
+            name, x = query.rstrip(")").split("(")
+            return str(returned(program, name, int(x)))
+        return ""
+
+
+_RETURN = re.compile(r"return (?:(\d+) ([-+]) )?(\w*)\(x(?: ?([-+,]) (\d+))?\)")
+_IF = re.compile(r"if x > (\d+):\s+")
+
+
+def returned(program: str, name: str, x: int) -> int:
+    """Return what a function of a program returns for an argument."""
+    start = program.index(f"def {name}(x):")
+    source = program[start : start + 200].partition("\n\n")[0]
+    first, *rest = _RETURN.finditer(source)
+    bound = _IF.search(source)
+    line = first if not bound or x > int(bound[1]) else rest[0]
+    number, sign, callee, step, by = line.groups()
+    x += {"+": 1, "-": -1}.get(step, 0) * int(by or 0)
+    simple = {"abs": abs(x), "max": max(x, int(by or 0)), "min": min(x, int(by or 0))}
+    value = simple[callee] if callee in simple else returned(program, callee, x)
+    return int(number or 0) + (-value if sign == "-" else value)
+
+
+FAMILY = {"trace": Trace(), "trace_list": Trace(program="list")}
 """A chain of calls, and a list at the end of a program."""

@@ -304,7 +304,7 @@ class Dataset:
             seam, budget = maker.filler.seam, maker.budget
             with contextlib.suppress(TooLongError):
                 filled = fill(drafts, take, seam, budget, most=CHECKED_TOKENS)
-                if filled.lengths(0) != filled.tokenized(0):
+                if filled.lengths[0] != filled.tokenized(0):
                     return False
         return True
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from rulerlib.errors import RulerError
@@ -66,6 +67,11 @@ class Budget:
     length: int
     tokens_to_generate: int
 
+    @cached_property
+    def count(self) -> Callable[[str], int]:
+        """Counts the tokens of a text. Prompts share heads and tails, so this halves the time."""
+        return lru_cache(1024)(self.tokenizer.count)
+
     def prefix(self, draft: Draft) -> str:
         """Return the answer prefix that a sample records; ``""`` if the format has none."""
         return "" if self.frame.format.answer_prefix == "none" else draft.answer_prefix
@@ -84,9 +90,8 @@ class Budget:
     def fixed(self, draft: Draft, costs: Sequence[int]) -> int:
         """Return the tokens of a draft without a filling, given the costs of its needles."""
         before, after = self.around(draft)
-        head, tail, anchor = self.tokenizer.counts([before + ANCHOR, ANCHOR + after, ANCHOR])
-        texts = head + tail - 2 * anchor + sum(costs)
-        return self.frame.special + texts + self.tokens_to_generate
+        texts = self.count(before + ANCHOR) + self.count(ANCHOR + after) - 2 * self.count(ANCHOR)
+        return self.frame.special + texts + sum(costs) + self.tokens_to_generate
 
     def least(self, draft: Draft, seam: str) -> int:
         """Return the tokens of a draft with its smallest filling, including the answer."""
@@ -213,13 +218,15 @@ class Filled:
     @property
     def longest(self) -> int:
         """The number of tokens of the longest prompt, including the answer."""
-        lengths = [max(self.lengths(number)) for number in range(len(self.drafts))]
-        return max(lengths) + self.budget.tokens_to_generate
+        return max(map(max, self.lengths)) + self.budget.tokens_to_generate
 
-    def lengths(self, number: int) -> tuple[int, int]:
-        """Return the tokens of a prompt as the model reads it, and of its plain text."""
-        if self.whole:
-            return self.tokenized(number)
+    @cached_property
+    def lengths(self) -> list[tuple[int, int]]:
+        """For each prompt its tokens as the model reads it, and as plain text."""
+        count = self.tokenized if self.whole else self._added
+        return [count(number) for number in range(len(self.drafts))]
+
+    def _added(self, number: int) -> tuple[int, int]:
         budget, draft = self.budget, self.drafts[number]
         read = self._sum(*budget.around(draft))
         if not (budget.frame.chat or budget.frame.before):
@@ -228,7 +235,7 @@ class Filled:
         return read + budget.frame.special, plain
 
     def tokenized(self, number: int) -> tuple[int, int]:
-        """Return the same as `lengths`, by tokenizing the whole prompt."""
+        """Return the lengths of a prompt by tokenizing it as a whole."""
         budget, frame, text = self.budget, self.budget.frame, self.text(number)
         prefix = budget.prefix(self.drafts[number])
         read = budget.tokenizer.count(frame.prompt(text, prefix))
@@ -239,28 +246,23 @@ class Filled:
 
     def _sum(self, before: str, after: str) -> int:
         """Return the number of tokens of the context between two texts."""
-        count, pieces = self.budget.tokenizer.count, self.context.pieces
+        count, pieces = self.budget.count, self.context.pieces
         if not pieces:
             return count(before + after)
-        last, joined, anchor = self.budget.tokenizer.counts(
-            [pieces[-1], pieces[-1] + after, ANCHOR]
-        )
-        return self._opening(before) + anchor + self.context.total + joined - last
+        end = count(pieces[-1] + after) - count(pieces[-1])
+        return self._opening(before) + count(ANCHOR) + self.context.total + end
 
     def _opening(self, before: str) -> int:
         """Return the tokens of a text and the first piece, less those of this piece elsewhere."""
-        first = self.context.pieces[0]
-        opening, elsewhere = self.budget.tokenizer.counts(
-            [before + first, ANCHOR + self.context.seam + first]
-        )
-        return opening - elsewhere
+        first, count = self.context.pieces[0], self.budget.count
+        return count(before + first) - count(ANCHOR + self.context.seam + first)
 
     # --- Samples ----------------------------------------------------------------------------------
 
     def __getitem__(self, number: int) -> Sample:
         """Return the sample of a question."""
         draft, budget, text = self.drafts[number], self.budget, self.text(number)
-        read, plain = self.lengths(number)
+        read, plain = self.lengths[number]
         places, depths, order = self._places(draft, text), self.context.depths(), draft.order
         return Sample(
             index=-1,
@@ -310,12 +312,12 @@ class Filled:
     def _parts(self, draft: Draft, places: Sequence[Place], size: int) -> list[Part]:
         """Return the parts of a prompt of ``size`` characters."""
         context, begin, end = self.context, len(draft.head), size - len(draft.tail)
-        starts = [begin + start for start in context.starts()]
+        starts = [begin + start for start in context.needle_starts()]
         depths, asked = context.depths(), {*draft.order[: draft.asked]}
         parts = [*draft.head_parts]
         for at, needle in enumerate(draft.needles):
             slot, token = context.slots[at], places[at].token
-            start, stop = starts[slot], starts[slot] + len(context.pieces[slot])
+            start, stop = starts[at], starts[at] + len(context.pieces[slot])
             role = draft.role if at in asked else "distractor"
             value = needle.text[slice(*needle.value)] if needle.value else None
             parts.append(Part(role, start, stop, needle.key, value, depths[at], token(0)))
@@ -332,10 +334,11 @@ class Filled:
         if end > begin:
             parts.append(Part("context", begin, end))
         parts.append(Part("question", end, size))
-        needles = {*context.slots}
-        units = (
-            (piece, start)
-            for slot, (piece, start) in enumerate(zip(context.pieces, starts, strict=True))
-            if slot not in needles
-        )
-        return in_order([*parts, *self.mark(units)])
+        return in_order([*parts, *self.mark(self._units(begin))])
+
+    def _units(self, begin: int) -> Iterable[tuple[str, int]]:
+        """Yield the units of the haystack, each with its first character in the prompt."""
+        needles, starts = {*self.context.slots}, self.context.starts()
+        for slot, (piece, start) in enumerate(zip(self.context.pieces, starts, strict=True)):
+            if slot not in needles:
+                yield piece, begin + start

@@ -305,16 +305,13 @@ class Context:
 
     def starts(self) -> list[int]:
         """Return the character of ``text`` at which each piece begins."""
-        starts, start = list[int](), 0
-        for piece in self.pieces:
-            starts.append(start)
-            start += len(piece) + len(self.seam)
-        return starts
+        ends = itertools.accumulate(len(piece) + len(self.seam) for piece in self.pieces)
+        return [0, *ends][: len(self.pieces)]
 
     def needle_starts(self) -> list[int]:
         """Return the character of ``text`` at which each needle begins."""
-        starts = self.starts()
-        return [starts[slot] for slot in self.slots]
+        sums = list(itertools.accumulate(map(len, self.pieces), initial=0))
+        return [sums[slot] + slot * len(self.seam) for slot in self.slots]
 
 
 # --- The haystack ---------------------------------------------------------------------------------
@@ -388,14 +385,11 @@ class Haystack:
         first, last = self.first, len(self.units)
         turn = first + start * (last - first) // first
         order = [*range(start, first), *range(start), *range(turn, last), *range(first, turn)]
-        filling = Filling([], [], self.seam)
-        for index in itertools.cycle(order):
-            room -= self.costs[index]
-            if room < 0:
-                return filling
-            filling.units.append(self.units[index])
-            filling.costs.append(self.costs[index])
-        raise AssertionError("a circle has no end")
+        laps, rest = divmod(max(0, room), self.total)
+        sums = list(itertools.accumulate(self.costs[index] for index in order))
+        chosen = order * laps + order[: bisect.bisect_right(sums, rest)]
+        units = [self.units[index] for index in chosen]
+        return Filling(units, [self.costs[index] for index in chosen], self.seam)
 
 
 class Pool(Haystack):

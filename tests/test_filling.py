@@ -38,7 +38,7 @@ def test_sums_are_what_the_finished_prompt_has(kind):
             filled = fill([draft], lambda room: haystack.take(room, 1), " ", budget)
         except TooLongError:
             return
-        assert filled.lengths(0) == filled.tokenized(0)
+        assert filled.lengths[0] == filled.tokenized(0)
         assert filled.longest <= length
         sample, spans = filled[0], tokenizer.spans([filled.text(0)])[0]
         for part in sample.parts_of("needle", "distractor"):

@@ -1,4 +1,4 @@
-r"""Scoring: how an answer is judged, from the text that a model wrote to named numbers.
+r"""Scoring: from the text that a model wrote to named scores.
 
 >>> scores = LIST.score("The values are 112 and 34.", ["12", "34"])
 >>> scores["recall"], scores["item_recall"], scores["item_precision"]
@@ -34,20 +34,20 @@ from rulerlib.metrics.short_answers import (
 )
 
 Extract = Callable[[str, str], str | None]
-"""A function that returns the answer in what a model wrote, given the code of the language.
+"""A function that extracts the answer from a model's text, given the code of the language.
 
-None where it is not written as it was asked for: then all of it is judged.
+It returns None if the text does not have the requested form; then the whole text is judged.
 """
 
-# With its semicolon: "AT&T" and "a&lt" are no entities.
+# With its semicolon: "AT&T" and "a&lt" are not entities.
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
 
 
 def one_form(text: str) -> str:
-    r"""Return a text in the one form in which answers and references are compared.
+    r"""Return a text in the form in which answers and references are compared.
 
-    HTML's entities are the characters that they stand for, letters that can be encoded in two ways
-    have one (NFC), and every hyphen, en dash and minus sign is the one of the keyboard.
+    HTML entities become characters, letters get their composed form (NFC), and every hyphen, en
+    dash and minus sign becomes an ASCII hyphen.
 
     >>> one_form("Dont&eacute; &amp; 2\u2013\u22125"), one_form("AT&T")
     ('Donté & 2--5', 'AT&T')
@@ -65,24 +65,23 @@ class Scoring:
     Attributes
     ----------
     measures
-        Names in `rulerlib.metrics.MEASURES`, in the order in which tables show them. Each
-        normalizes as it is defined to.
+        Names in `rulerlib.metrics.MEASURES`, in the order of the columns in tables.
     primary
-        The one that is reported as the score.
+        The measure that is reported as the score.
     ruler
-        The one that RULER's own script computes for such a task, of which its averages are made.
+        The measure of RULER's own script for such a task, for its averages.
     extract
-        Finds the answer in what a model wrote; None: all of it is the answer.
+        Extracts the answer from a model's text; None: the whole text is the answer.
     any_one
-        Whether any one of the references suffices, as where they are spellings of one answer.
-        Else every one of them must be said.
+        Whether any one of the references suffices, for example if they are spellings of one answer.
+        Otherwise all of them are required.
     own
-        Further measures by name, those of a family alone: each takes an answer and its references.
+        Further measures by name, of one family only: each takes an answer and its references.
 
     Raises
     ------
     ParameterError
-        If a measure is unknown, or ``primary`` or ``ruler`` is none of `scores`.
+        If a measure is unknown, or ``primary`` or ``ruler`` is not among `scores`.
     """
 
     measures: tuple[str, ...]
@@ -102,11 +101,11 @@ class Scoring:
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """The measures that can be the primary one: of which more is better."""
+        """The measures that can be the primary one: those for which higher is better."""
         return tuple(name for name in self.measures if name not in FAULTS)
 
     def wanted(self, outputs: Sequence[str]) -> str:
-        """Return references in one line: all that must be said, or the first of several forms.
+        """Return the references in one line: all that are required, or the first of several forms.
 
         >>> LIST.wanted(["12", "34"])
         '12, 34'
@@ -122,42 +121,45 @@ class Scoring:
     def score(
         self, pred: str, outputs: Sequence[str], golds: Golds = (), language: str = "en"
     ) -> dict[str, float]:
-        """Return the value of each measure, from 0 to 1, by its name, of texts in `one_form`.
+        """Return the value of each measure by its name, from 0 to 1.
 
         Parameters
         ----------
         pred, outputs
-            What a model wrote, and its references.
+            The model's text, and the references.
         golds
-            Every accepted answer with its spans, for the measures of reading comprehension;
-            where there are none, ``outputs``, each of one span.
+            Every accepted answer with its spans, for the measures of reading comprehension.
+            Default: ``outputs``, each of one span.
         language
-            The code of the language in which these measures read articles, numbers and dates.
+            The code of the language for articles, numbers and dates.
 
         Raises
         ------
         ParameterError
             If there is no such language.
         """
-        answer, references = self.answer(pred, language), tuple(map(one_form, outputs))
-        accepted = [tuple(map(one_form, spans_of(gold))) for gold in golds] or references
-        return {
-            name: OF_GOLDS[name](answer, accepted, language)
-            if name in OF_GOLDS
-            else (self.own.get(name) or MEASURES[name])(answer, references)
-            for name in self.measures
-        }
+        answer = self.answer(pred, language)
+        references = tuple(one_form(output) for output in outputs)
+        accepted = [tuple(one_form(span) for span in spans_of(gold)) for gold in golds]
+        values = {}
+        for name in self.measures:
+            if name in OF_GOLDS:
+                values[name] = OF_GOLDS[name](answer, accepted or references, language)
+            else:
+                measure = self.own.get(name) or MEASURES[name]
+                values[name] = measure(answer, references)
+        return values
 
     def diagnose(self, pred: str, golds: Golds, language: str = "en") -> dict[str, Any]:
-        """Return facts about a short answer that are shown beside its scores.
+        """Return diagnostics of a short answer.
 
         Returns
         -------
         dict
-            ``no_answer_line``, whether the answer is not written as it was asked for;
-            ``pred_len`` and ``gold_len``, the words of the answer and of the longest gold;
-            ``overlong``, whether the first is larger; and ``format_violation``, in which ways it
-            is no bare short answer, see `rulerlib.metrics.short_answers.format_violation`.
+            ``no_answer_line``, whether the answer lacks the requested form; ``pred_len`` and
+            ``gold_len``, the numbers of words of the answer and of the longest gold; ``overlong``,
+            whether the first is larger; and ``format_violation``, see
+            `rulerlib.metrics.short_answers.format_violation`.
 
         Raises
         ------
@@ -169,12 +171,14 @@ class Scoring:
         longest = max((len(written(gold).split()) for gold in golds), default=0)
         return {
             "no_answer_line": self.extract is not None and line is None,
-            "pred_len": words, "gold_len": longest, "overlong": words > longest,
+            "pred_len": words,
+            "gold_len": longest,
+            "overlong": words > longest,
             "format_violation": format_violation(answer),
-        }  # fmt: skip
+        }
 
     def answer(self, pred: str, language: str = "en") -> str:
-        """Return the answer in what a model wrote, in `one_form`; all of it where there is none.
+        """Return the answer in a model's text, in `one_form`; the whole text if there is none.
 
         Raises
         ------
@@ -195,10 +199,10 @@ LIST = Scoring(
     primary="all_match",
     ruler="recall",
 )
-"""Every reference must appear: needles, chains, lists of words."""
+"""All references are required: needles, chains, lists of words."""
 
 ABSENCE = Scoring(("found_or_none", "recall"), primary="found_or_none", ruler="found_or_none")
-"""The same where what is asked for may not be there, and an answer has to say so."""
+"""All references are required, or the answer "none" if the needle is absent."""
 
 ANY = Scoring(("part_match",), primary="part_match", ruler="part_match", any_one=True)
 """Any one reference suffices: questions, whose references are spellings of one answer."""
@@ -209,7 +213,7 @@ READING = Scoring(
     ruler="part_match",
     any_one=True,
 )
-"""Short answers to questions about a passage, as DROP judges them, and as others do beside it."""
+"""Short answers to questions about a passage, by DROP's measures and others."""
 
 DROP = replace(READING, extract=answer_line)
-"""The same of answers that end in a line ``Answer: ...``."""
+"""The same for answers that end with a line ``Answer: ...``."""

@@ -1,6 +1,6 @@
-r"""Measures of what an answer holds: RULER's own, those of whole items, and of what is not there.
+r"""Measures of whether an answer contains the references.
 
-RULER looks for references anywhere in an answer (Hsieh et al. 2024):
+RULER searches for references anywhere in an answer (Hsieh et al. 2024):
 
 >>> all_match("Det er 1234567 og 7654321.", ["1234567", "7654321"])
 1.0
@@ -9,9 +9,8 @@ RULER looks for references anywhere in an answer (Hsieh et al. 2024):
 >>> part_match("Aarhus", ["København", "Århus"])
 0.0
 
-So 68844777777777 counts as 6884477, and an answer that names every word there is counts as the
-right ten. The measures of items cannot be fooled: an answer is read as the whole items that it
-says, in any order, each counted once, and these are held against the references:
+So 68844777777777 counts as 6884477, and an answer with every word of the list counts as right. The
+measures of items compare whole items, in any order and each once:
 
 >>> exact_items("They are 12 and 34.", ["34", "12"]), exact_items("12, 34, 56", ["34", "12"])
 (1.0, 0.0)
@@ -20,8 +19,7 @@ says, in any order, each counted once, and these are held against the references
 >>> round(item_precision("12, 34, 56", ["34", "12"]), 2), over_answering("12, 34, 56", ["34", "12"])
 (0.67, 1.0)
 
-Where something may not be there, an answer says either that there is none or something else, and
-no answer counts as both:
+If a needle can be absent, an answer either says so or does not:
 
 >>> says_none("None."), says_none("1234567. If there were none, I would say so.")
 (True, False)
@@ -56,14 +54,14 @@ def normalized(texts: Iterable[str]) -> list[str]:
     if not texts:
         return texts
     together = normalize("\0".join(texts)).split("\0")
-    # No seam was found where a text itself holds the separator.
+    # If a text contains the separator, there are too many pieces.
     return together if len(together) == len(texts) else [*map(normalize, texts)]
 
 
 def clean(pred: str) -> str:
-    """Return a prediction as RULER's script takes it: control characters become newlines."""
+    """Return a prediction with control characters as newlines, as in RULER's script."""
     text = pred.strip()
-    # What can be printed has no control character.
+    # Printable texts have no control characters.
     return text if text.isprintable() else _CONTROL.sub("\n", text).strip()
 
 
@@ -76,15 +74,14 @@ def appear(pred: str, references: Sequence[str]) -> list[bool]:
 def all_match(pred: str, references: Sequence[str]) -> float:
     """Return 1 if every reference appears in the prediction, else 0: the strict rule."""
     hits = appear(pred, references)
-    # Without references nothing was asked for, and nothing is found, as in `recall`.
+    # Without references the score is 0, as in `recall`.
     return float(bool(hits) and all(hits))
 
 
 def recall(pred: str, references: Sequence[str]) -> float:
     """Return the share of references that appear in the prediction, 0 to 1.
 
-    RULER's script calls the mean of this ``string_match_all``, though it gives
-    part of the points for part of the list.
+    The mean of this is ``string_match_all`` of RULER's script.
     """
     hits = appear(pred, references)
     return sum(hits) / len(hits) if hits else 0.0
@@ -145,7 +142,7 @@ def is_uuid(value: str) -> bool:
 def form(references: Sequence[str], longer: bool = False) -> re.Pattern[str]:
     """Return a pattern of what a value looks like, learned from the references.
 
-    Where ``longer``, numbers and letters that run on beyond the longest reference have it too.
+    If ``longer``, numbers and words longer than the longest reference match as well.
     """
     values = [unicodedata.normalize("NFC", reference) for reference in references]
     if not values:
@@ -182,7 +179,7 @@ def plain(text: str) -> str:
     return _BULLET.sub("", _SPACES.sub(" ", _UNDERSCORES.sub(r"\2", text)))
 
 
-# A heading, and the head of a table above its line of dashes.
+# A heading, and the header of a table above its line of dashes.
 _HEAD = re.compile(r"^ *#+ .*$|^.*\n(?=.*-)(?=.*\|)[-|: ]+$", re.MULTILINE)
 _NUMBERING = re.compile(r"(?<![\w.,])\(?\d+[.)](?! ?(?:\d|$))", re.MULTILINE)
 # What follows a word, in brackets or as a count: "dog (noun)", "dog, 12", "dog - appears 12 times".
@@ -197,10 +194,10 @@ _LINE = re.compile(r"\n|[.!?…]+(?=\s|$)")
 
 
 def listed(text: str) -> list[str]:
-    r"""Return the single words that a list names, however the list is written.
+    r"""Return the single words of a list in any format.
 
-    Words may stand on lines, in a table or in a JSON list, have bullets, numbers, commas or only
-    spaces between them, and counts behind them. In a sentence the words of the enumeration count:
+    The list can have lines, a table or JSON; bullets, numbers, commas or spaces between words; and
+    counts after them. In a sentence, the words of its enumeration count:
 
     >>> listed("1. **dog**: 12\n2. **cat**: 11"), listed("The words are dog, cat and bee.")
     (['dog', 'cat'], ['dog', 'cat', 'bee'])
@@ -215,7 +212,7 @@ def listed(text: str) -> list[str]:
 def _enumerated(line: str) -> list[str]:
     """Return the words that a line enumerates."""
     seams, conjunctions = _seams()
-    # Every other part is the conjunction before a piece, if there is one.
+    # Every second part is the conjunction before a piece, or empty.
     parts = ["", *seams.split(line.strip())]
     pieces = []
     for conjunction, piece in zip(parts[::2], parts[1::2], strict=True):
@@ -226,7 +223,7 @@ def _enumerated(line: str) -> list[str]:
             pieces.append((conjunction, words))
     if len(pieces) == 1:
         _, words = pieces[0]
-        # A capital at the beginning alone makes words with spaces between them a sentence.
+        # Words separated by spaces are a sentence if only the first one has a capital.
         is_sentence = words[0][0].isupper() and any(word[0].islower() for word in words[1:])
         return [] if is_sentence else words
     items = []
@@ -242,7 +239,7 @@ def _enumerated(line: str) -> list[str]:
 
 @functools.cache
 def _seams() -> tuple[re.Pattern[str], set[str]]:
-    """Return what separates items in any language, and the conjunctions before the last item."""
+    """Return the pattern of separators in all languages, and the conjunctions of lists."""
     packs = [*map(languages.load, languages.available())]
     conjunctions = {pack.templates["list"]["last"].strip() for pack in packs}
     # The Dutch "en" is an article in other languages.
@@ -254,19 +251,19 @@ def _seams() -> tuple[re.Pattern[str], set[str]]:
 # Four measures need the same items. Without the cache, scoring an answer takes three times as long.
 @functools.lru_cache(1)
 def _items(pred: str, references: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the items that an answer names, and those that it should name, normalized."""
+    """Return the items of an answer and the expected items, normalized."""
     text, expected = clean(pred), {*normalized(references)}
     known = [reference for reference in references if reference.strip()]
     if all(_LETTERS.fullmatch(reference) and not reference.isupper() for reference in known):
-        # In a sentence every word has the form of a word, so only a list has items.
+        # Any word of a sentence would be an item, so only lists count.
         items = listed(text)
     elif any(map(_SPACE.search, known)):
-        # Nothing has the form of a phrase but the phrase itself.
+        # Only the phrase itself has the form of a phrase.
         items = []
     else:
         items = form(known, longer=True).findall(plain(text))
     answer = normalize(plain(text))
-    # No letter, digit or hyphen goes on at either end.
+    # No letter, digit or hyphen continues the item at either end.
     whole = {
         item
         for item in expected
@@ -279,19 +276,18 @@ def _items(pred: str, references: tuple[str, ...]) -> tuple[frozenset[str], froz
 
 
 def exact_items(pred: str, references: Sequence[str]) -> float:
-    """Return 1 if an answer says every reference and nothing else of their kind, else 0.
+    """Return 1 if an answer has every reference and nothing else of their form, else 0.
 
-    An item is whole: a number with no further digit, a word with no further letter. What has the
-    form of the references is learned from them; of words, the items of a list count, because in a
-    sentence every word would, and of phrases only those that are wanted. Order and repetition do
-    not count.
+    Items are whole: a number without a further digit, a word without a further letter. Their form
+    is that of the references. Words count only as items of a list, and phrases only if they are
+    references. Order and repetition do not matter.
     """
     items, wanted_items = _items(pred, tuple(references))
     return float(bool(wanted_items) and items == wanted_items)
 
 
 def item_recall(pred: str, references: Sequence[str]) -> float:
-    """Return the share of the references that an answer says as whole items, 0 to 1."""
+    """Return the share of the references that an answer has as whole items, 0 to 1."""
     items, wanted_items = _items(pred, tuple(references))
     return len(items & wanted_items) / len(wanted_items) if wanted_items else 0.0
 
@@ -303,12 +299,12 @@ def item_precision(pred: str, references: Sequence[str]) -> float:
 
 
 def over_answering(pred: str, references: Sequence[str]) -> float:
-    """Return 1 if an answer says more different items than there are references, else 0."""
+    """Return 1 if an answer has more different items than there are references, else 0."""
     items, wanted_items = _items(pred, tuple(references))
     return float(bool(wanted_items) and len(items) > len(wanted_items))
 
 
-# --- What may not be there ---------------------------------------------------------------------
+# --- Absent needles ------------------------------------------------------------------------------
 
 # What has the form of a key or a value: a number, a UUID or two words with a hyphen.
 VALUE = re.compile(
@@ -319,12 +315,11 @@ _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n")
 
 
 def says_none(pred: str) -> bool:
-    """Return whether an answer says that what it was asked for is not there.
+    """Return whether an answer says that the needle is absent.
 
-    The first of its sentences counts that has a value or one of the phrases that the language packs
-    list for this, in whole words and in any language: a model asked in Danish may well answer in
-    English. An answer says none if that sentence has such a phrase, so that *the number for
-    lamp-door is none* does, and what a model adds after its answer does not matter.
+    The first sentence with a value or with a phrase such as "none" decides. Phrases come from the
+    language packs, as whole words and in any language: a model asked in Danish can answer in
+    English. A sentence with both, such as *the number for lamp-door is none*, says none.
     """
     _, phrases = _none()
     for sentence in _SENTENCES.split(normalize(clean(pred)).replace("’", "'")):
@@ -336,10 +331,10 @@ def says_none(pred: str) -> bool:
 
 
 def found_or_none(pred: str, references: Sequence[str]) -> float:
-    """Return 1 if an answer is right, also where nothing is there to be found, else 0.
+    """Return 1 if an answer is right, else 0; the needle can be absent.
 
-    Where the references are a language's answer for that, the answer has to say so (`says_none`).
-    Elsewhere every reference has to appear in it, and it may not say so.
+    If the references are a language's word for "none", the answer must say so (`says_none`).
+    Otherwise it must contain every reference, and must not say so.
     """
     if says_none(pred):
         return float(wants_none(references))
@@ -347,14 +342,14 @@ def found_or_none(pred: str, references: Sequence[str]) -> float:
 
 
 def wants_none(references: Sequence[str]) -> bool:
-    """Return whether references say that what is asked for is not there."""
+    """Return whether the references say that the needle is absent."""
     phrases, _ = _none()
     return bool(references) and all(normalize(reference) in phrases for reference in references)
 
 
 @functools.cache
 def _none() -> tuple[frozenset[str], re.Pattern[str]]:
-    """Return the phrases of all packs that say that there is none, and a pattern of any of them."""
+    """Return the phrases for "none" of all packs, and a pattern of any of them."""
     sections = (languages.load(code).templates.get("absent", {}) for code in languages.available())
     phrases = sorted({normalize(phrase) for table in sections for phrase in table.get("none", [])})
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, phrases))})(?!\w)")

@@ -1,7 +1,7 @@
-r"""Measures of short answers, each against every accepted one (a gold): DROP's, and others beside.
+r"""Measures that compare a short answer with every accepted one (a gold): DROP's and others.
 
-Words and numbers are compared as a language writes them: "1,234.50" is 1234.5, in Danish "12.500"
-is 12500 and "elleve" 11.
+Numbers are read as the language writes them: "1,234.50" is 1234.5, in Danish "12.500" is 12500 and
+"elleve" is 11.
 
 >>> golds = ["Raiders", ("Denver", "Oakland")]
 >>> em_raw("the raiders.", golds), em_norm("the raiders.", golds)
@@ -73,11 +73,7 @@ HYPHENS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0
 
 @cache
 def _rules(language: str) -> tuple[Callable[[str], str], re.Pattern[str], str]:
-    """Return how a language reads an answer, given its code.
-
-    A function that returns a text whose numbers and dates stand as the measures read them; a
-    pattern of its articles; and its word for "and".
-    """
+    """Return how a language writes numbers, its articles, and its word for "and"."""
     pack = languages.load(language)
     articles = re.compile(rf"\b(?:{'|'.join(map(re.escape, pack.articles))})\b")
     plain = pack.numbers.plain if pack.numbers else str
@@ -95,7 +91,7 @@ def written(gold: str | Sequence[str]) -> str:
 
 
 def f1(common: int, answered: int, wanted: int) -> float:
-    """Return the F1 of two bags from the numbers of words, those in both first; 0 to 1."""
+    """Return the F1, 0 to 1, from the numbers of common, answered and wanted words."""
     if not common:
         return 0.0
     precision, recall = common / answered, common / wanted
@@ -103,9 +99,9 @@ def f1(common: int, answered: int, wanted: int) -> float:
 
 
 def finite(token: str) -> float | None:
-    """Return the number that Python reads in a token; None where it is none, or not finite.
+    """Return the number that Python reads in a token, or None if it is not a finite number.
 
-    To Python "nan" and "infinity" are numbers, but in an answer they are words.
+    Python reads "nan" and "infinity" as numbers, but in an answer they are words.
     """
     try:
         value = float(token) if _DIGIT.search(token) else math.nan
@@ -164,7 +160,7 @@ def normalized(text: str, language: str = "en", split: re.Pattern[str] = _SPACE)
 
 # Not the point in a number.
 _FULL_STOP = re.compile(r"(?<!\d)\.|\.(?!\d)")
-# What may stand around an answer and between its label and the colon.
+# Markup around an answer, and between its label and the colon.
 _EMPHASIS = "*_`~"
 _LINE_BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
 _FINAL_MARKS = tuple(".,;:!?…")
@@ -222,17 +218,17 @@ def _labels(language: str) -> re.Pattern[str]:
 
 
 def em_raw(pred: str, golds: Golds, language: str = "en") -> float:
-    """Return 1 if the answer, without white space around it, is a gold to the letter, else 0.
+    """Return 1 if the answer, without white space around it, equals a gold, else 0.
 
-    ``language`` is not used; the measures of golds all take one.
+    ``language`` is not used: all measures of golds take one.
     """
     return float(any(pred.strip() == written(gold) for gold in golds))
 
 
 def em_norm(pred: str, golds: Golds, language: str = "en") -> float:
-    """Return 1 if the answer is a gold but for case, punctuation and articles, else 0.
+    """Return 1 if the answer equals a gold, ignoring case, punctuation and articles, else 0.
 
-    Never below `em_raw`. A number is its value: "3.50" is "3.5", and "-5" is not "5".
+    Never below `em_raw`. Numbers are compared by value: "3.50" is "3.5", and "-5" is not "5".
     """
     answer = normalized(pred, language)
     return float(any(answer == normalized(written(gold), language) for gold in golds))
@@ -241,7 +237,7 @@ def em_norm(pred: str, golds: Golds, language: str = "en") -> float:
 def f1_words(pred: str, golds: Golds, language: str = "en") -> float:
     """Return the F1 of the answer's words and the best gold's, 0 to 1, normalized as `em_norm`.
 
-    A word counts as often as it stands there (Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions
+    A word counts as often as it occurs (Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions
     for Machine Comprehension of Text", section 6.1).
     """
     answer, values = Counter(normalized(pred, language).split()), []
@@ -252,10 +248,10 @@ def f1_words(pred: str, golds: Golds, language: str = "en") -> float:
 
 
 def format_violation(pred: str) -> tuple[str, ...]:
-    """Return in which ways an answer is no bare short answer; none where it is.
+    """Return why an answer is not a bare short answer, or () if it is one.
 
-    ``"final mark"``: it ends in a mark of punctuation; ``"full stop"``: one stands anywhere, not in
-    a number; ``"line break"``.
+    ``"final mark"``: it ends with punctuation; ``"full stop"``: it contains one outside a number;
+    ``"line break"``: it has several lines.
     """
     text = pred.strip()
     ways = {
@@ -276,7 +272,7 @@ _MARKS = r"[;\n]|,(?!\d)|(?<!\d),"
 
 
 def drop_em(pred: str, golds: Golds, language: str = "en") -> float:
-    """Return 1 if the answer has just the spans of a gold, in any order, else 0."""
+    """Return 1 if the answer has exactly the spans of a gold, in any order, else 0."""
     pairs = _pairs(pred, golds, language)
     return float(any(Counter(spans) == Counter(wanted) for spans, wanted in pairs))
 
@@ -303,7 +299,7 @@ def lists(pred: str, language: str = "en", gold: Sequence[str] = ()) -> list[lis
     marks = rf"(?:{_MARKS})(?:[^\S\n]*{last})?"
     separators = rf"{marks}|(?<=\s){last}"
     wanted = {*_normal(gold, language)}
-    # At least two: a number in words may have an "and" too, as in "one hundred and four".
+    # At least two: a number in words can contain "and", as in "one hundred and four".
     longest = max([2, *(len(re.split(separators, span)) for span in gold)])
     # Items at even places, their separators at odd ones.
     pieces, whole = re.split(f"({separators})", text), list[str]()
@@ -319,12 +315,12 @@ def lists(pred: str, language: str = "en", gold: Sequence[str] = ()) -> list[lis
 
 
 def _normal(spans: Sequence[str], language: str) -> list[str]:
-    """Return the spans, normalized, without those of which nothing is left."""
+    """Return the normalized spans that are not empty."""
     return [text for span in spans if (text := normalized(span, language, _DROP_SPLIT))]
 
 
 def _pairs(pred: str, golds: Golds, language: str) -> list[tuple[list[str], list[str]]]:
-    """Return the normalized spans of the answer, in each way to read it, beside those of a gold."""
+    """Return pairs of the normalized spans: of the answer in each way to read it, and of a gold."""
     pairs = []
     for gold in map(spans_of, golds):
         wanted = _normal(gold, language)

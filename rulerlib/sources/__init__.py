@@ -12,8 +12,7 @@
 (('8',), 'Oxygen is element 8.')
 
 `rulerlib.sources.schemas` describes the formats. `built_in` returns a language's own file of
-fictional documents, which `tools.documents` has written. Questions that the text cannot answer are
-left out.
+fictional documents. Questions without an answer are left out.
 """
 
 from __future__ import annotations
@@ -45,25 +44,24 @@ _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?(@[\w./-]+)?")
 def open_source(name: str, side: str = "validation") -> Rows:
     """Return the questions of a file (JSON or JSON lines) or of a data set of the hub.
 
-    A warning says how many questions were left out where they should all have an answer.
+    A warning counts the questions of DROP that were left out.
 
     Parameters
     ----------
     name
-        A file, perhaps compressed (``.gz``), or ``"owner/name"``, ``"owner/name:configuration"``,
-        ``"owner/name:configuration@revision"`` on the hub. The hub needs the network and
-        the package `datasets`.
+        A file, possibly compressed (``.gz``), or ``"owner/name"``, ``"owner/name:configuration"``,
+        ``"owner/name:configuration@revision"`` on the hub. The hub needs the network and the
+        package `datasets`.
     side
-        ``"validation"``: of a data set of the hub its ``validation`` split, else ``val``,
-        ``test``, ``train``. ``"train"``: its ``train`` split. A file has one side.
+        For data sets of the hub: ``"validation"`` is the split ``validation``, or else ``val``,
+        ``test`` or ``train``; ``"train"`` is the split ``train``. A file has one side.
 
     Raises
     ------
     ParameterError
-        If there is no such file, and the name is no hub name or cannot be loaded.
+        If there is no such file, and the name is not a hub name or cannot be loaded.
     DataError
-        If it cannot be read, or does not hold questions in one of the known schemas: names the
-        file and the line.
+        If it cannot be read, or is not in one of the known schemas: names the file and the line.
     MissingExtraError
         If `datasets` is needed and not installed.
     """
@@ -116,12 +114,12 @@ def source_file(name: str) -> Path | None:
         path = Path(name).expanduser()
         return path if path.is_file() else None
     except (OSError, RuntimeError, ValueError):
-        # Too long for a name, in a folder that is locked, or of a user who does not exist.
+        # A name that is too long, a folder without permission, or an unknown user.
         return None
 
 
 def _read_json(path: Path) -> list[tuple[str, Any]]:
-    """Return the rows of a file, each after what to call its place there."""
+    """Return the rows of a file, each with a description of its place: ``"row 1"``."""
     content = _read_gzip(path) if path.suffix == ".gz" else read_file(path)
     if not content.strip():
         raise DataError(f"{path}: empty.")
@@ -154,9 +152,9 @@ def _numbered(unit: str, rows: Iterable[Any]) -> list[tuple[str, Any]]:
 
 
 def _read_lines(path: Path, content: str, whole: Exception) -> list[tuple[str, Any]]:
-    """Return the rows of JSON lines; raise why the ``whole`` is no JSON where it is not lines."""
+    """Return the rows of JSON lines; ``whole`` is the error of reading the file as one value."""
     rows: list[tuple[str, Any]] = []
-    # Not splitlines: a text in JSON may hold other characters that end a line for it.
+    # Not splitlines: strings in JSON can contain other line separators.
     for number, line in enumerate(content.split("\n"), 1):
         if not line.strip():
             continue
@@ -177,7 +175,7 @@ def _load_from_hub(name: str, side: str) -> list[Any]:
     datasets = packages.load("datasets", "hub", f"Reading '{name}' from the hub")
     place, _, revision = name.partition("@")
     repository, _, configuration = place.partition(":")
-    # Which tells of every attempt where there is no network; the last one is told below.
+    # The package logs every attempt without a network; the last error is reported below.
     log = logging.getLogger("huggingface_hub")
     level = log.level
     log.setLevel(logging.ERROR)

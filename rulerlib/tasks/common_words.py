@@ -1,4 +1,4 @@
-"""Common words: a long numbered list in which a few words stand more often than the others.
+"""Common words: a long numbered list in which a few words occur more often than the others.
 
 An example of ``cwe`` (Danish, shortened, without the worked example that precedes it)::
 
@@ -134,7 +134,7 @@ class CommonWords(Task):
 
     @property
     def reads_texts(self) -> bool:
-        """Whether the words come from the texts."""
+        """True if the words come from the texts."""
         return self.words == "text"
 
     def _repeats(self, usual: Repeats) -> Repeats:

@@ -38,7 +38,7 @@ class Documents:
     source
         The documents.
     label
-        What stands before each, with its number and its text: ``"Document {number}: {text}"``.
+        The label before each, with its number and its text: ``"Document {number}: {text}"``.
     budget
         Its length decides how many distractors there are to draw from.
     seed
@@ -59,7 +59,7 @@ class Documents:
         self._endings = dict[str, int]()
 
     def text(self, index: int) -> str:
-        """Return a document as it stands after its label."""
+        """Return a document with the text that follows it in the label."""
         return self.source.document(index) + self._rest
 
     def cost(self, *indices: int) -> list[int]:
@@ -204,7 +204,7 @@ class DocumentTask(Task):
     @property
     @abstractmethod
     def label(self) -> str:
-        """What stands before each document, see `Documents`."""
+        """The label before each document, see `Documents`."""
 
     @property
     def wanted(self) -> int | None:

@@ -160,7 +160,7 @@ class Drop(DocumentTask):
 
     @property
     def alone(self) -> bool:
-        """Whether a prompt has one passage only, so that its length is that of the passage."""
+        """True if a prompt has one passage only, so that its length is that of the passage."""
         return self.passages == 1 and not self.distractors
 
     @property
@@ -240,7 +240,7 @@ class Drop(DocumentTask):
 
     @property
     def label(self) -> str:
-        """What stands before each passage."""
+        """The label before each passage."""
         return self.language.text("reading", "passage" if self.alone else "passages")
 
     @property

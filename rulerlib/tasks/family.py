@@ -1,4 +1,4 @@
-"""What all task families share: the base class `Task`.
+"""The base class of all task families, `Task`.
 
 A family of tasks is a subclass of `Task`: a dataclass whose fields are the parameters that a user
 can set, with methods that make prompts and judge answers. A task is an instance, for example
@@ -160,7 +160,7 @@ class Task(ABC):
 
     @property
     def reads_texts(self) -> bool:
-        """Whether the task uses the texts of the user."""
+        """True if the task uses the texts of the user."""
         return getattr(self, "haystack", "") == "essay"
 
     @property

@@ -1,4 +1,4 @@
-"""Frequent words: a coded text, of which the three most frequent words are asked for.
+"""Frequent words: a coded text; the question asks for its three most frequent words.
 
 An example of ``fwe`` (Danish, shortened)::
 

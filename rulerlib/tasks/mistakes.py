@@ -1,10 +1,10 @@
-"""Mistakes: what kind of mistake a wrong answer is, as in section 5 of RULER's paper.
+"""The kind of mistake of a wrong answer, as in section 5 of RULER's paper.
 
 Hsieh et al. 2024 found that models take the values of distractors, leave out part of a list or of
-a UUID, copy the worked example or the beginning of the prompt, and answer from no context at all.
-Here each wrong answer gets one kind, from the answer and from the parts of the prompt: no second
-model judges it. Where a record has no parts, as those of NVIDIA's scripts, whatever in its prompt
-has the form of a value counts as one, and a worked example cannot be told from the context.
+a UUID, copy the worked example or the beginning of the prompt, and answer without the context. Here
+each wrong answer gets one kind, from the answer and the parts of the prompt, without a second
+model. If a record has no parts, as those of NVIDIA's scripts, everything in its prompt with the
+form of a value counts as one, and worked examples count as context.
 
 >>> prediction = Prediction(0, "Code of a: 1234567. Code of b: 7654321.", ["1234567"], "7654321")
 >>> explain_values(prediction)
@@ -29,15 +29,16 @@ from rulerlib.scoring import one_form
 
 _WORDS = Path(__file__).with_suffix(".toml")
 KINDS: dict[str, str] = languages.read_toml(_WORDS, "the kinds of mistakes")
-"""The kinds of mistakes, in words; a wrong answer is of the first that fits."""
+"""The kinds of mistakes with a description; a wrong answer gets the first that fits."""
 
-# Characters of a prompt's beginning that may be copied, and the words in a row that make a copy.
+# An answer copies the beginning of a prompt if it repeats so many words in a row of its first
+# characters.
 BEGINNING, COPIED = 1000, 8
 
-# The characters of a UUID in a row that are taken for a part of it.
+# So many characters in a row are a part of a UUID.
 PIECE = 8
 
-# What stands around an answer that is looked for word for word.
+# Punctuation around an answer is ignored.
 _AROUND = " .,;:!?\"'()»«“”"
 
 # Between the words and numbers of a reckoning: 2,040-1,900=140.
@@ -50,7 +51,7 @@ _DIGITS = re.compile(rf"[0-9a-f-]{{{PIECE},}}")
 
 
 def opening(text: str, cut_off: bool, declined: bool) -> str:
-    """Return the kind of an answer that says nothing or declines; empty for any other."""
+    """Return the kind of an answer that is empty or declines, or ``""`` for any other."""
     return choose((text and declined, "refused"), (text, ""), (cut_off, "cut off"), (True, "empty"))
 
 
@@ -62,7 +63,14 @@ def choose(*kinds: tuple[object, str]) -> str:
 def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: bool = False) -> str:
     """Return the kind of a wrong answer that should consist of values, a key of `KINDS`.
 
-    ``cut_off`` says whether the token limit ended it; ``listed``, whether it is a list of words.
+    Parameters
+    ----------
+    prediction
+        The wrong answer.
+    cut_off
+        Whether the token limit ended it.
+    listed
+        Whether the answer is a list of words.
     """
     text = clean(prediction.pred)
     form = matches.WORD if listed else matches.form(prediction.outputs)
@@ -70,9 +78,9 @@ def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: boo
     values = _Values(prediction, _ENTRY if listed else form)
     stated = matches.listed(text) if listed else form.findall(text)
     if cut_off and stated and text.endswith(stated[-1]):
-        # The last one may be the beginning of another value.
+        # The last one can be the beginning of another value.
         stated = stated if normalize(stated[-1]) in references else stated[:-1]
-    # An answer that a model has long left behind for something else was not cut off.
+    # If the model went on to something else after its answer, the answer was not cut off.
     rest = text.rpartition(stated[-1])[2] if stated else ""
     going_on = cut_off and len(rest.strip()) <= max(map(len, prediction.outputs), default=0)
     given = normalized(stated)
@@ -83,7 +91,7 @@ def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: boo
     distractors = [value for value in wrong if value in values.context]
     copied = [value for value in wrong if value in values.shown and value not in distractors]
     invented = len(wrong) - len(distractors) - len(copied)
-    # The words of a refusal may have the form of a value, but stand in no haystack.
+    # The words of a refusal can have the form of a value, but no haystack contains them.
     return opening(text, cut_off, len(set(given)) == invented and refused(text)) or choose(
         (copied and 2 * len(copied) >= len(wrong), "copied example"),
         (copies_beginning(prediction, text), "copied beginning"),
@@ -98,7 +106,7 @@ def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: boo
 
 
 def explain_question(prediction: Prediction, cut_off: bool = False) -> str:
-    """Return the kind of an answer in free text, whose first line is looked for in documents."""
+    """Return the kind of an answer in free text; its first line is searched in the documents."""
     text = clean(prediction.pred)
     first, newline, _ = text.partition("\n")
     answer = normalize(first).strip(_AROUND)
@@ -132,10 +140,10 @@ def explain_reading(prediction: Prediction, cut_off: bool = False) -> str:
 def _cause(
     prediction: Prediction, given: str, golds: Sequence[Sequence[str]], language: str
 ) -> str:
-    """Return the cause of an answer that says something."""
+    """Return the cause of a wrong answer that is not empty."""
     answer, numbers = f" {short_answers.normalized(given, language)} ", _numbers(given, language)
     if any(_numbers(span, language) == numbers for gold in golds for span in gold if numbers):
-        # More words, or other ones, stand beside the number than beside any gold.
+        # The number is right, but its words are not those of any gold.
         return "wrong unit"
     for gold in golds:
         spans = [f" {short_answers.normalized(span, language)} " for span in gold]
@@ -152,9 +160,9 @@ def _cause(
 
 
 def operands_told(prediction: Prediction, thought: str) -> float:
-    """Return the share, 0 to 1, of a question's operands that stand in what was thought about it.
+    """Return the share of a question's operands, 0 to 1, that the model's reasoning contains.
 
-    A number counts however it is written, in words as well. NaN where the operands are unknown.
+    A number counts in any form, including words. Return NaN if the operands are unknown.
     """
     language = prediction.others.get("language") or "en"
     text = f" {short_answers.normalized(thought, language, _SIGNS)} "
@@ -167,13 +175,13 @@ def operands_told(prediction: Prediction, thought: str) -> float:
 
 
 def _numbers(text: str, language: str) -> list[float]:
-    """Return the numbers of a text, as the measures of reading comprehension read them."""
+    """Return the numbers in a text, by the rules of the measures of reading comprehension."""
     values = map(short_answers.finite, short_answers.normalized(text, language).split())
     return [value for value in values if value is not None]
 
 
 def _forms(given: str, numbers: Sequence[float]) -> Iterable[str]:
-    """Yield an answer as it is written, and its number in the forms that texts have."""
+    """Yield an answer's first line, and its number in the forms that texts have."""
     yield given.partition("\n")[0].strip(_AROUND + "\n")
     if len(numbers) == 1:
         for form in (f"{numbers[0]:,.15g}", f"{numbers[0]:.15g}"):
@@ -183,15 +191,15 @@ def _forms(given: str, numbers: Sequence[float]) -> Iterable[str]:
 
 
 def _stands(form: str, text: str) -> bool:
-    """Return whether a text has these words or this number, in any case."""
+    """Return whether a text contains these words or this number, ignoring case."""
     pattern = rf"(?<![\w.,-]){re.escape(form)}(?![\w-]|[.,]\d)"
     return bool(form) and re.search(pattern, text, re.IGNORECASE) is not None
 
 
 def copies_beginning(prediction: Prediction, text: str) -> bool:
-    """Return whether an answer repeats the beginning of its prompt, ``COPIED`` words in a row.
+    """Return whether an answer repeats ``COPIED`` words in a row of its prompt's beginning.
 
-    Needles, distractors and documents do not count: whoever quotes one of them was looking for it.
+    Needles, distractors and documents do not count, because an answer can quote them.
     """
     if len(text.split()) < COPIED:
         return False
@@ -208,13 +216,13 @@ def copies_beginning(prediction: Prediction, text: str) -> bool:
 
 
 def _holds_any(text: str, runs: Sequence[str]) -> bool:
-    """Return whether any of these words in a row, with a space at both ends, stand in a text."""
+    """Return whether a text contains any of these runs of words."""
     plain = f" {' '.join(normalize(text).split())} " if runs else ""
     return any(run in plain for run in runs)
 
 
 def _has_piece(text: str, missing: Sequence[str]) -> bool:
-    """Return whether a part of a missing UUID stands in a text, ``PIECE`` characters or more."""
+    """Return whether a text contains ``PIECE`` characters or more of a missing UUID."""
     uuids = [value for value in missing if matches.is_uuid(value)]
     pieces = _DIGITS.findall(normalize(text)) if uuids else []
     return any(
@@ -226,26 +234,26 @@ def _has_piece(text: str, missing: Sequence[str]) -> bool:
 
 
 def refused(text: str) -> bool:
-    """Return whether it holds one of the phrases by which models decline, in any language."""
+    """Return whether a text contains a phrase by which models decline, in any language."""
     plain = " ".join(normalize(text).replace("’", "'").split())
     return any(phrase in plain for phrase in _refusals())
 
 
 @functools.cache
 def _refusals() -> tuple[str, ...]:
-    # Of all packs: a model asked in Danish may well decline in English.
+    # Of all packs: a model asked in Danish can decline in English.
     packs = [languages.load(code) for code in languages.available()]
     return tuple(normalize(phrase) for pack in packs for phrase in pack.refusals)
 
 
 class _Values:
-    """The values of a prompt, normalized: of its context, of its worked example, and its keys."""
+    """The normalized values of a prompt's context and of its worked example, and the keys."""
 
     def __init__(self, prediction: Prediction, form: re.Pattern[str]) -> None:
         prompt, parts = prediction.input, prediction.parts
         places = [(part.start, part.end) for part in of_role(parts, "value")]
         if not places:
-            # The words of a list are no parts of their own.
+            # The words of a list are not recorded as parts.
             stretches = of_role(parts, "context", "example") or [Part("context", 0, len(prompt))]
             places = [
                 (part.start + found.start(), part.start + found.end())
@@ -262,7 +270,7 @@ class _Values:
 
 
 def _documents(prediction: Prediction) -> list[str]:
-    """Return the documents of a prompt, folded; all of it where nobody says where they stand."""
+    """Return the documents of a prompt, normalized; the whole prompt if it has no parts."""
     prompt, parts = prediction.input, prediction.parts
     if not parts:
         return [normalize(prompt)]

@@ -1,19 +1,19 @@
-"""A family from outside of rulerlib: a file that somebody else wrote.
+"""Families of tasks from plug-ins.
 
-``-p tasks package.module:FAMILY`` names it, alone or beside other names, and means all of its
-variants. A package that is installed can name its families as entry points of the group
-``rulerlib.tasks``; their tasks then go by their names alone, as those of `rulerlib.frontier` do::
+``-p tasks package.module:FAMILY`` selects all tasks of a family, alone or together with other
+names. ``FAMILY`` is a dictionary of tasks by name. An installed package can register its families
+as entry points of the group ``rulerlib.tasks``; their tasks then have short names, as those of
+`rulerlib.frontier` do::
 
     [project.entry-points."rulerlib.tasks"]
     updates = "package.module:FAMILY"
 
-Its wording stands beside it, in ``module.toml``: a table for each language, which its tasks find
-in the language pack as the section of the family's name. It may use everything that our own
-families use (`rulerlib.tasks.family`).
+The wording of a family is in ``module.toml`` in the same folder: a table for each language, which
+becomes the section of the language pack with the family's name.
 
-A dataset, a cell and every answer record the family as ``package.module:FAMILY@hash``, with a hash
-of the two files: with another source the answers stand in another folder. Who reads stored answers
-(`recall`) has the family imported if its files are the very ones that the answers were made with.
+Datasets, cells and answers record the family as ``package.module:FAMILY@hash``, with a hash of its
+source, so that another source has another folder of answers. To judge stored answers, `recall`
+imports the family if its source has not changed.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{,59}")
 
 
 def admit(name: str) -> list[str]:
-    """Return the names of the tasks of a family from outside, which are then among all others.
+    """Add the tasks of a family to `rulerlib.tasks.OUTSIDE`, and return their names.
 
     Raises
     ------
     ParameterError
-        If it cannot be imported, is no family, or lacks something: says what.
+        If the family cannot be imported or is incomplete.
     DataError
         If the file of its wording is damaged.
     """
@@ -57,7 +57,7 @@ def admit(name: str) -> list[str]:
 
 @functools.cache
 def installed() -> dict[str, Task]:
-    """Return the tasks of installed packages by name: see `rulerlib.plugins`.
+    """Return the tasks of installed packages by name, see `rulerlib.plugins`.
 
     Raises
     ------
@@ -103,9 +103,9 @@ def _loaded(name: str) -> dict[str, Task]:
 
 
 def recall(origin: Any) -> None:
-    """Import a family that stored answers name, if its files are those that they were made with.
+    """Import the family of stored answers if its source has not changed.
 
-    Otherwise nothing of it is run, and a warning says how its answers are then judged.
+    Otherwise none of its code runs, and a warning says how its answers are judged.
     """
     if not isinstance(origin, str) or not plugins.is_plugin(origin):
         return

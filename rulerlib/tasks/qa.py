@@ -124,7 +124,7 @@ class QuestionAnswering(DocumentTask):
 
     @property
     def label(self) -> str:
-        """What stands before each document."""
+        """The label before each document."""
         return self.language.text("question_answering", "document")
 
     @property

@@ -68,7 +68,7 @@ class _Others(BaseModel):
 
 
 OPTIONAL = ("golds", "id", "cluster", "facts")
-"""The fields that samples of reading comprehension have, and others only where they need them."""
+"""The fields that are written only if they are not empty."""
 
 
 @dataclass(slots=True)
@@ -177,8 +177,8 @@ class Sample(Record):
         Tokens of ``input + answer_prefix`` plus tokens to generate, without
         special tokens, as RULER counts.
     length_w_model_temp
-        Tokens that the model is really fed (beginning-of-text token, chat
-        template) plus tokens to generate. The budget holds for this number.
+        Tokens that the model reads (beginning-of-text token, chat template) plus tokens to
+        generate. The budget holds for this number.
     answer_prefix
         The beginning of the answer, which the model continues.
     token_position_answer
@@ -186,27 +186,25 @@ class Sample(Record):
     task, language
         ``"niah_single_2"``, ``"da"``.
     parts
-        Where every needle, value, distractor, document, hop, listed word, worked example and
-        question stands, by rising start. Empty in records of other tools.
+        The positions of needles, values, distractors, documents, hops, worked examples and the
+        question, by rising start. Empty in records of other tools.
     depths
-        The depth at which every needle stands, 0 (start) to 100 (end), see
-        `rulerlib.haystack.Context.depths`: first those of ``outputs``, in that order, then
-        those nobody asks for.
+        The depth of each needle, 0 (start) to 100 (end), see
+        `rulerlib.haystack.Context.depths`: first those of ``outputs``, in that order, then the
+        others.
     token_positions
         For every needle, in the order of ``depths``, the index in the tokens of
         ``input`` of its first token.
     context_id
         Samples with the same ``context_id`` share their context.
     golds
-        Every accepted answer as the list of its spans, of which ``outputs`` are the texts; empty,
-        and not written to a file, where an answer has no spans.
+        Every accepted answer as a list of its spans. Empty, and not written, if answers have no
+        spans.
     id, cluster
-        The question's name in its data set; and one that questions have in common which are asked
-        about the same text, so that their answers depend on each other. ``""``, and not written,
-        where there is none.
+        The name of the question in its data set, and a name that all questions about the same
+        text share, because their answers are dependent. Not written if empty.
     facts
-        What else its family knows of the question, by name: ``operation``, ``unit``. Not written
-        where there is nothing.
+        Further facts about the question by name: ``operation``, ``unit``. Not written if empty.
     """
 
     needed: ClassVar[frozenset[str]] = frozenset({"index", "input", "outputs"})
@@ -241,7 +239,7 @@ class Sample(Record):
 
 @dataclass(slots=True)
 class Prediction(Record):
-    """What a model said to one sample.
+    """A model's answer to one sample.
 
     Attributes
     ----------
@@ -250,14 +248,14 @@ class Prediction(Record):
     pred
         The text that the model generated, without the prompt; of a chat, without its thinking.
     others
-        What else is known, by name. Of the sample: ``task``, ``language``, ``answer_prefix``,
+        Further fields by name. Of the sample: ``task``, ``language``, ``answer_prefix``,
         ``parts`` (see `rulerlib.parts`), ``depths``, ``token_positions``, and where it has them
         ``golds``, ``id``, ``cluster``, ``facts`` and ``context_id``. Of the answer:
         ``prompt_tokens`` and ``tokens_generated``; ``finished``, whether the model ended it;
-        ``cut_off``, where the limit struck if it did not (``"thinking"``, ``"answer"`` or None);
-        ``thinking``, what the model thought before it answered; ``split``, see
+        ``cut_off``, the part that reached the limit (``"thinking"``, ``"answer"`` or None);
+        ``thinking``, the model's thinking before the answer; ``split``, see
         `rulerlib.models.Generation`; ``flags``, irregularities, see `rulerlib.models.FLAGS`; and
-        ``repeat``, which of several answers to the sample this is, from 0.
+        ``repeat``, the number of this answer among several to the sample, from 0.
     truncation
         -1 if the whole prompt was read (RULER's convention), else the number of
         tokens that were kept.
@@ -279,7 +277,7 @@ class Prediction(Record):
         return self.parts_of()
 
     def parts_of(self, *roles: str) -> list[Part]:
-        """Return the parts of some roles, or all; the others are not looked at.
+        """Return the parts of some roles, or all.
 
         There are none in records of other tools.
 
@@ -295,7 +293,7 @@ class Prediction(Record):
 
     @property
     def golds(self) -> list[list[str]]:
-        """Every accepted answer as the list of its spans; empty where an answer has no spans.
+        """Every accepted answer as a list of its spans; empty if answers have no spans.
 
         Raises
         ------

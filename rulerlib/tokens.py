@@ -79,9 +79,9 @@ class Tokenizer(ABC):
     special_tokens
         Special tokens by their role: ``{"bos_token": "<s>", ...}``.
     chat_template
-        The source of the chat template; None where there is none.
+        The source of the chat template, or None.
     named_templates
-        The names of chat templates none of which is the default.
+        The names of several chat templates without a default.
     all_special_tokens
         The texts of all special tokens, with or without a role.
     """
@@ -127,13 +127,13 @@ class Tokenizer(ABC):
         return hashlib.sha256(self.name.encode()).hexdigest()[:16]
 
     def render(self, messages: Sequence[Mapping[str, str]], **variables: Any) -> str:
-        """Return the text that the chat template makes of messages.
+        """Return messages rendered by the chat template.
 
         Parameters
         ----------
         variables
-            What else the template is given, such as ``enable_thinking``. Unless they say
-            otherwise, the assistant's turn is begun (``add_generation_prompt``).
+            Further variables of the template, such as ``enable_thinking``. By default the
+            assistant's turn is begun (``add_generation_prompt``).
 
         Raises
         ------
@@ -155,7 +155,7 @@ class Tokenizer(ABC):
 
 
 class Words(Tokenizer):
-    """Words, punctuation marks and newlines as tokens; for trials without any model."""
+    """Words, punctuation marks and newlines as tokens; needs no model."""
 
     name = "words"
     _token = re.compile(r" ?\w+| ?[^\w\s]|\s")
@@ -165,12 +165,12 @@ class Words(Tokenizer):
         return [[match.span() for match in self._token.finditer(text)] for text in texts]
 
     def counts(self, texts: Sequence[str]) -> list[int]:
-        """See `Tokenizer`; in half the time that their spans take."""
+        """See `Tokenizer`."""
         return [len(self._token.findall(text)) for text in texts]
 
 
 class FastTokenizer(Tokenizer):
-    """A tokenizer of the `tokenizers` package, with what stands beside it in a model's folder.
+    """A tokenizer of the `tokenizers` package, with the settings in a model's folder.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class FastTokenizer(Tokenizer):
     Attributes
     ----------
     eos_id, pad_id
-        The ids of the tokens that end a text and that fill up a batch; None where there is none.
+        The ids of the end-of-text and the padding token, or None.
     """
 
     def __init__(
@@ -374,16 +374,16 @@ def warn_unknown(text: str, tokenizer: Tokenizer) -> None:
 def load(name: str, trust_remote_code: bool = False) -> Tokenizer:
     """Return the tokenizer of a model.
 
-    What ``tokenizer.json`` says counts: how texts are split, and what is added around them. A
-    tokenizer without one, or with code of its own, is read by transformers.
+    ``tokenizer.json`` decides how texts are split and which tokens are added around them. A
+    tokenizer without this file, or with code of its own, is read by transformers.
 
     Parameters
     ----------
     name
-        A local folder, a name on the Hugging Face hub, ``"lille"`` (the model inside) or
+        A local folder, a name on the Hugging Face hub, ``"lille"`` (the bundled model) or
         ``"words"``.
     trust_remote_code
-        Whether code that comes with a tokenizer may run. Off unless you say so.
+        Whether code that comes with a tokenizer may run.
 
     Raises
     ------
@@ -478,7 +478,7 @@ def _converted(name: str, trust_remote_code: bool) -> FastTokenizer:
 
 
 def render_template(template: str, messages: Sequence[Mapping[str, str]], **variables: Any) -> str:
-    """Return the text that a chat template makes of messages.
+    """Return messages rendered by a chat template.
 
     Parameters
     ----------
@@ -487,8 +487,8 @@ def render_template(template: str, messages: Sequence[Mapping[str, str]], **vari
     messages
         Each ``{"role": ..., "content": ...}``.
     variables
-        What else the template is given: its special tokens, and settings of its own. Unless they
-        say otherwise, the assistant's turn is begun (``add_generation_prompt``).
+        Further variables of the template: special tokens and its own settings. By default the
+        assistant's turn is begun (``add_generation_prompt``).
 
     Raises
     ------

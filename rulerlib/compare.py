@@ -34,7 +34,7 @@ import pandas as pd
 from rulerlib import analysis, checkpoints, commands, escaping, files, labels, tokens
 from rulerlib.betting import Wealth, needed
 from rulerlib.errors import DataError, ParameterError, RulerError, ServerError, whole_number
-from rulerlib.fields import numbers, settings, settings_file
+from rulerlib.parsing import numbers, settings, settings_file
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
@@ -582,8 +582,7 @@ def given_model(text: str) -> dict[str, Any] | Path:
     if path.is_dir():
         return path
     if text.endswith((".yaml", ".yml")):
-        example = "parameters such as model: lille"
-        return settings_file(path, example, "Reading a file of parameters")
+        return settings_file(path, "parameters such as model: lille")
     return settings("models", text.split(","), "model=lille,dtype=float32")
 
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import fields, languages, tasks, tokens
-from rulerlib.errors import ParameterError, whole_number
+from rulerlib import languages, tasks, tokens
+from rulerlib.errors import LONGEST, ParameterError, dictionary, whole_number
 from rulerlib.filling import Budget, Filled, TooLongError, fill
 from rulerlib.haystack import CHECKED_TOKENS, Draft, Haystack
 from rulerlib.prompts import Frame, PromptFormat
@@ -106,13 +106,17 @@ class Dataset:
     question_language: str | languages.Language | None = None
 
     def __post_init__(self) -> None:
-        fields.check(length=self.length, num_samples=self.num_samples, seed=self.seed)
+        whole_number("length", self.length, 1, LONGEST)
+        whole_number("num_samples", self.num_samples, 1)
+        whole_number("seed", self.seed, 0)
         if self.room is not None:
             whole_number("tokens_to_generate", self.room, 1)
             if self.room >= self.length:
                 allowed = f"less than {self.length}, the length of prompt and answer together"
                 raise ParameterError("tokens_to_generate", self.room, allowed)
-        fields.check(knobs=self.knobs, format=self.format)
+        dictionary("knobs", self.knobs, '{"num_hops": 2}')
+        if not isinstance(self.format, PromptFormat):
+            raise ParameterError("format", self.format, "a PromptFormat")
         self.row.check_queries(self.task, self.queries_per_context)
         self._wording = self._language = _language(self.language, "language")
         if self.question_language is not None:

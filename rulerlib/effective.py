@@ -40,10 +40,10 @@ from rulerlib.analysis import read_predictions
 from rulerlib.analysis.effective_length import THRESHOLD
 from rulerlib.betting import Wealth, needed
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
-from rulerlib.errors import ParameterError, whole_number
-from rulerlib.fields import check, numbers
+from rulerlib.errors import ParameterError, number, whole_number
 from rulerlib.labels import thousands
 from rulerlib.models import Generation, Model, Request, load_weights
+from rulerlib.parsing import numbers
 from rulerlib.progress import Progress
 from rulerlib.tasks import names, resolve
 
@@ -283,8 +283,8 @@ class Search:
         queries = dict(zip(self.tasks, self.queries.tolist(), strict=True))
         threshold = np.clip(self.threshold, 0.01, 0.99)
         spent = []
-        for number in range(SIMULATED):
-            rng = np.random.default_rng(number)
+        for seed in range(SIMULATED):
+            rng = np.random.default_rng(seed)
             search = Search(
                 self.tasks, self.lengths, 100 * self.threshold, self.confidence, queries
             )
@@ -405,7 +405,7 @@ def find(
     """
     if not isinstance(lengths, (list, tuple)) or not len({*lengths}) == len(lengths) >= 2:
         raise ParameterError("lengths", lengths, "two or more different numbers of tokens")
-    check(threshold=threshold)
+    number("threshold", threshold, 0, 99.99)
     if not 0 < share <= 1:
         raise ParameterError("share", share, "above 0 and at most 1")
     if speed is not None and speed <= 0:

@@ -137,7 +137,7 @@ def settings(parameter: str, texts: Sequence[str], example: str) -> dict[str, An
     return values
 
 
-def settings_file(path: str | Path, what: str, purpose: str = "") -> dict[str, Any]:
+def settings_file(path: str | Path, what: str) -> dict[str, Any]:
     """Return the settings in a YAML file by name.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rulerlib import fields
+from rulerlib import files
 from rulerlib.errors import ParameterError
 from rulerlib.memory import bench, presets
 from rulerlib.memory.episodes import Episode, Fact, Probe
@@ -20,7 +20,7 @@ from rulerlib.memory.report import MemoryReport, show_answers, show_episode
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    monkeypatch.setenv(fields.HOME, str(tmp_path))
+    monkeypatch.setenv(files.HOME, str(tmp_path))
 
 
 def test_parameters_make_the_whole_matrix():

@@ -9,7 +9,7 @@ import pytest
 from helpers_model import ROOT, run_niah, tiny_model, tree
 
 from book import execute
-from rulerlib.fields import HOME
+from rulerlib.files import HOME
 
 pytest.importorskip("papermill")
 pytest.importorskip("ipykernel")

@@ -11,7 +11,7 @@ from helpers_store import write_records
 from rulerlib import analysis, plots
 from rulerlib.analysis.report import Report
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.fields import HOME
+from rulerlib.files import HOME
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.scoring import LIST

@@ -13,7 +13,7 @@ from book import frontier, stored
 from book import tables as results
 from book.memory_tables import MemoryTables
 from book.tables import Plan, Tables
-from rulerlib import analysis, fields, metrics, models, tasks
+from rulerlib import analysis, files, metrics, models, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.frontier import guesses
@@ -126,7 +126,7 @@ def wilson_of(hits, n):
 
 def test_a_sample_of_the_committed_cells_is_answered_again(committed, tmp_path, monkeypatch):
     """Other samples of other cells each time that the tables change."""
-    monkeypatch.setenv(fields.HOME, str(tmp_path))
+    monkeypatch.setenv(files.HOME, str(tmp_path))
     plan, table = committed.plan, committed.accuracy
     version = committed.about.set_index("name")["value"]["rulerlib"]
     cells = table[(table["length"] <= LONGEST) & (table["n"] >= SAMPLES)].to_dict("records")
@@ -180,7 +180,7 @@ studies:
 """
     (folder / "plan.yaml").write_text(text, encoding="utf-8")
     patch = pytest.MonkeyPatch()
-    patch.setenv(fields.HOME, str(folder / "home"))
+    patch.setenv(files.HOME, str(folder / "home"))
     plan = Plan.from_file(folder / "plan.yaml")
     results.make(plan, folder / "tables", quiet=True)
     yield plan, folder

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rulerlib import fields, show
+from rulerlib import files, show
 from rulerlib.prompts import Decoding
 from rulerlib.runs import Run
 
@@ -16,7 +16,7 @@ pytest.importorskip("tokenizers")
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    monkeypatch.setenv(fields.HOME, str(tmp_path))
+    monkeypatch.setenv(files.HOME, str(tmp_path))
 
 
 def numbers(text):

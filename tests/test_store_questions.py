@@ -162,7 +162,7 @@ def test_the_length_is_that_of_the_folder_or_of_the_longest_sample(tmp_path, fol
         ({"outputs": ["b", " \t"]}, r"the reference ' \t' is blank"),
         ({"golds": [["b", ""]]}, "the reference '' is blank"),
         ({"outputs": []}, "'outputs' is empty; give at least one reference answer."),
-        ({"input": "x \ud83d"}, r"the field 'input' holds half of a surrogate pair (\ud83d);"),
+        ({"input": "x \ud83d"}, "Invalid JSON: unexpected end of hex escape"),
         ({"length": -5}, "'length' is missing or not positive; add it, or name a folder"),
     ],
 )

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rulerlib import analysis, tasks
 from rulerlib.errors import ParameterError, RulerError, dictionary, one_of, require
-from rulerlib.fields import settings_file, values_of
+from rulerlib.parsing import settings_file, values_of
 from rulerlib.runs import Run
 
 NEEDED = ("models", "languages", "lengths")
@@ -120,7 +120,7 @@ def main():
         scores = analysis.scores(analysis.read_predictions(Path(given.place) / "runs"))
         analysis.accuracy(scores).to_csv(Path(given.place) / "scores.csv", index=False)
         return
-    plan = settings_file(given.place, "a plan", "Reading a plan")
+    plan = settings_file(given.place, "a plan")
     rows, folder = expand(plan), Path(plan.get("output", DEFAULTS["output"]))
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "runs.csv", "w", encoding="utf-8", newline="") as file:

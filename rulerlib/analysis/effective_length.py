@@ -22,8 +22,7 @@ import pandas as pd
 from rulerlib.analysis.accuracy import RESAMPLES
 from rulerlib.analysis.averages import Averages, averages
 from rulerlib.analysis.scores import nothing
-from rulerlib.errors import ParameterError, one_of
-from rulerlib.fields import check
+from rulerlib.errors import ParameterError, number, one_of, whole_number
 from rulerlib.labels import thousands
 
 THRESHOLD = 85.6
@@ -156,7 +155,9 @@ def effective_lengths(
         If the threshold is not a percentage below 100, the table is empty, or another parameter
         cannot work.
     """
-    check(threshold=threshold, resamples=resamples, seed=seed)
+    number("threshold", threshold, 0, 99.99)
+    whole_number("resamples", resamples, 1)
+    whole_number("seed", seed, 0)
     rows = []
     for one in averages(table, measure, tasks):
         base = float(one.averages[one.measured[0]]) if of_shortest and one.measured else 100.0

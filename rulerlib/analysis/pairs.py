@@ -25,8 +25,7 @@ from scipy.stats import binomtest
 from rulerlib.analysis.accuracy import RESAMPLES, clusters, groups_of, tasks_in
 from rulerlib.analysis.averages import Array
 from rulerlib.analysis.scores import nothing, of_measure
-from rulerlib.errors import ParameterError, one_of
-from rulerlib.fields import check
+from rulerlib.errors import ParameterError, one_of, whole_number
 from rulerlib.intervals import clustered, recovered, wilson
 from rulerlib.metrics.matches import wants_none
 
@@ -172,7 +171,8 @@ def paired(
         one_of(name, value, models)
     if first == second:
         raise ParameterError("second", second, "another model than first")
-    check(resamples=resamples, seed=seed)
+    whole_number("resamples", resamples, 1)
+    whole_number("seed", seed, 0)
     table = of_measure(table, measure)[
         ["model", *_SAME, "repeat", "outputs", "context_id", "value"]
     ]

@@ -17,9 +17,10 @@ import pandas as pd
 from rulerlib.analysis.accuracy import RESAMPLES
 from rulerlib.analysis.effective_length import THRESHOLD
 from rulerlib.analysis.scores import MARKED, NameList, read_predictions, scores, wanted
-from rulerlib.errors import flag, one_of, require, whole_number
-from rulerlib.fields import check_fields, home, notebook_parameters
+from rulerlib.errors import flag, number, one_of, require, whole_number
+from rulerlib.files import home
 from rulerlib.metrics import MEASURES
+from rulerlib.parsing import notebook_parameters
 from rulerlib.plots import CMAPS
 
 
@@ -84,13 +85,13 @@ class Report:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        number("threshold", self.threshold, 0, 99.99)
         flag("studies", self.studies)
         one_of("measure", self.measure, [*MARKED, *MEASURES])
         one_of("cmap", self.cmap, CMAPS)
         if self.primary is not None:
             one_of("primary", self.primary, MEASURES)
-        for name, least in (("bins", 1), ("examples", 1), ("resamples", 100)):
+        for name, least in (("bins", 1), ("examples", 1), ("resamples", 100), ("seed", 0)):
             whole_number(name, getattr(self, name), least)
         holds = isinstance(self.claimed, Mapping)
         require(holds, "claimed", self.claimed, 'a dictionary such as {"m": "128K"}')

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from rulerlib import fields, files, labels, tasks
+from rulerlib import files, labels, parsing, tasks
 from rulerlib.errors import (
     HALF,
     LARGEST,
@@ -118,7 +118,7 @@ def wanted(parameter: str, names: NameList) -> list[str] | None:
         If they are neither names nor None.
     """
     if isinstance(names, str):
-        names = fields.listed(names)
+        names = parsing.listed(names)
     several = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
     require(names is None or several, parameter, names, "names, or None")
     return list(names or ()) or None

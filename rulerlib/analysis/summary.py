@@ -21,7 +21,7 @@ import pandas as pd
 
 from rulerlib.analysis.averages import AVERAGES, NO_AVERAGE, averages, weighted, weights_of
 from rulerlib.analysis.effective_length import THRESHOLD, readings
-from rulerlib.fields import check
+from rulerlib.errors import number
 from rulerlib.labels import thousands
 
 
@@ -59,7 +59,7 @@ def summary(
     ParameterError
         If the table is empty or a parameter cannot work.
     """
-    check(threshold=threshold)
+    number("threshold", threshold, 0, 99.99)
     rows: list[dict[str, Any]] = []
     both = zip(averages(table, measure), averages(table, "strict"), strict=True)
     for one, strict in both:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import commands, fields, files, models, predict, samples
+from rulerlib import commands, files, models, parsing, predict, samples
 from rulerlib.errors import ParameterError, RulerError, shortened
 from rulerlib.languages import Language
 from rulerlib.memory import measures, presets
@@ -578,11 +578,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     works = expand(
         [*BESIDE, given.system] if given.system else given.presets, given.suites, given.sizes,
-        given.seeds, given.language, fields.settings("knob", given.knob, "facts=50"),
-        fields.settings("set", given.set, "k=3"),
-        model=given.model, engine=given.engine, length=fields.value(given.length),
-        engine_options=fields.settings("engine-option", given.engine_option, "dtype=float32"),
-        profile=given.profile, probes=fields.value(given.probes), root=given.root,
+        given.seeds, given.language, parsing.settings("knob", given.knob, "facts=50"),
+        parsing.settings("set", given.set, "k=3"),
+        model=given.model, engine=given.engine, length=parsing.value(given.length),
+        engine_options=parsing.settings("engine-option", given.engine_option, "dtype=float32"),
+        profile=given.profile, probes=parsing.value(given.probes), root=given.root,
         primary_em=given.primary_em,
     )  # fmt: skip
     if given.dry_run:

@@ -26,11 +26,11 @@ from typing import Any
 
 from rulerlib import files, languages, plugins
 from rulerlib.errors import ParameterError, dictionary, flag, one_of, whole_number
-from rulerlib.fields import settings_file
 from rulerlib.languages import Language
 from rulerlib.memory import outside
 from rulerlib.memory.prompting import wording
 from rulerlib.memory.system import System
+from rulerlib.parsing import settings_file
 from rulerlib.prompts import Decoding, PromptFormat
 
 PRESETS = Path(__file__).parent / "presets"
@@ -272,7 +272,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         path = files.named("preset", name, "the name of a preset, or a file in .yaml")
     else:
         path = PRESETS / f"{'rag' if is_class else one_of('preset', name, (*NAMES, *WORKED))}.yaml"
-    values = settings_file(path, "a list of settings", "Reading a preset")
+    values = settings_file(path, "a list of settings")
     if is_class:
         values |= {"system": name, "settings": {}}
     allowed = ("system", "settings", "surprise", "recall_tokens", *ASKED)

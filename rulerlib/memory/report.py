@@ -18,11 +18,12 @@ import pandas as pd
 from rulerlib import labels, show
 from rulerlib.errors import ParameterError, dictionary, one_of
 from rulerlib.escaping import Html, markup
-from rulerlib.fields import home, notebook_parameters, values_of
+from rulerlib.files import home
 from rulerlib.memory import bench, results, tables, work
 from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.suites import SUITES
 from rulerlib.memory.work import Values, Work, expand
+from rulerlib.parsing import notebook_parameters, values_of
 from rulerlib.samples import Prediction
 from rulerlib.store import answers
 

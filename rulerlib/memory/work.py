@@ -19,9 +19,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerlib import checkpoints, fields, files, models
+from rulerlib import checkpoints, files, models, parsing
 from rulerlib import languages as packs
-from rulerlib.errors import ParameterError, dictionary, one_of
+from rulerlib.errors import (
+    LONGEST,
+    ParameterError,
+    dictionary,
+    engine_options,
+    one_of,
+    whole_number,
+)
 from rulerlib.languages import Language
 from rulerlib.memory import presets, reading
 from rulerlib.memory.presets import Preset
@@ -83,7 +90,9 @@ class Work:
     primary_em: str = "norm"
 
     def __post_init__(self) -> None:
-        fields.check_fields(self)
+        models.engine_class(self.engine)
+        engine_options("engine_options", self.engine_options)
+        whole_number("length", self.length, 1, LONGEST)
         checkpoints.checked(self.model, self.engine)
         one_of("primary_em", self.primary_em, PRIMARY_EM)
         if self.engine == "reference":
@@ -222,9 +231,9 @@ def expand(
         As `Recipe`, `Work` and `rulerlib.memory.presets.load`, and if there is nothing to combine.
     """
     loaded = [
-        presets.load(name) for name in fields.values_of("presets", preset_names, presets.NAMES)
+        presets.load(name) for name in parsing.values_of("presets", preset_names, presets.NAMES)
     ]
-    suites = [one_of("suite", name, SUITES) for name in fields.values_of("suites", suites, SUITES)]
+    suites = [one_of("suite", name, SUITES) for name in parsing.values_of("suites", suites, SUITES)]
     changes = dictionary("changes", changes or {}, '{"gate": False}')
     knobs = dictionary("knobs", knobs or {}, '{"facts": 50}')
     of_presets = _shared("setting", changes, [preset.changeable() for preset in loaded])
@@ -232,10 +241,10 @@ def expand(
     changed = [preset.changed(given) for preset, given in zip(loaded, of_presets, strict=True)]
     works = []
     for language, (suite, given), size, seed in itertools.product(
-        fields.values_of("languages", languages, packs.available()),
+        parsing.values_of("languages", languages, packs.available()),
         [*zip(suites, of_suites, strict=True)],
-        fields.values_of("sizes", sizes),
-        fields.values_of("seeds", seeds),
+        parsing.values_of("sizes", sizes),
+        parsing.values_of("seeds", seeds),
     ):
         recipe = Recipe(suite, size, seed, language, profile, probes, given)
         works += [Work(recipe, preset, **same) for preset in changed]

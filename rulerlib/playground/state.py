@@ -10,9 +10,9 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from rulerlib import errors, models, predict
-from rulerlib.errors import ParameterError, one_of, require
-from rulerlib.fields import check, notebook_parameters
+from rulerlib.errors import LONGEST, ParameterError, one_of, require, whole_number
 from rulerlib.parameters import halves
+from rulerlib.parsing import notebook_parameters
 from rulerlib.playground.prompt import TASK, Answer, MarkedPrompt, Samples
 from rulerlib.playground.setting import ROWS, TEXTS, Setting
 from rulerlib.prompts import PromptFormat
@@ -74,7 +74,9 @@ class Playground:
         texts: str | None = None,
         **setting: Any,
     ) -> None:
-        check(length=length, num_lengths=num_lengths, seed=seed)
+        whole_number("length", length, 1, LONGEST)
+        whole_number("num_lengths", num_lengths, 1)
+        whole_number("seed", seed, 0)
         if isinstance(model, str):
             given = errors.engine_options("engine_options", engine_options or {})
             model = models.load(model, engine, **given)

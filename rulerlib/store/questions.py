@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import html
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from rulerlib import files
-from rulerlib.errors import HALF, DataError, ParameterError, RunMismatchError, shortened
+from rulerlib.errors import DataError, ParameterError, RunMismatchError, shortened
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample, read, read_object
 from rulerlib.store.cell import Cell
@@ -193,8 +192,8 @@ def find(data: Any, names: Sequence[str], knobs: bool = False) -> Given:
     ParameterError
         If there are no files, or two of one task and length.
     DataError
-        If a file is damaged or empty, or a sample has no length, no reference, a blank one or half
-        of a surrogate pair; names the file and the line.
+        If a file is damaged or empty, or a sample has no length, no reference or a blank one; names
+        the file and the line.
     """
     wanted = (
         "a file <task>/validation.jsonl, or a folder with such files, of at least one of the tasks"
@@ -232,15 +231,7 @@ def find(data: Any, names: Sequence[str], knobs: bool = False) -> Given:
 
 
 def _check(sample: Sample, where: str) -> None:
-    """Raise a DataError if a text is not valid Unicode, or a reference is missing or blank."""
-    for name, value in sample.to_dict().items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        if half := HALF.search(text):
-            code = f"\\u{ord(half[0]):04x}"
-            raise DataError(
-                f"{where}: the field '{name}' holds half of a surrogate pair ({code}); write the"
-                " whole character."
-            )
+    """Raise a DataError if a reference is missing or blank."""
     if not sample.outputs:
         raise DataError(f"{where}: 'outputs' is empty; give at least one reference answer.")
     for reference in itertools.chain(sample.outputs, *sample.golds):

@@ -14,7 +14,7 @@ from typing import Any
 
 from rulerlib import plugins
 from rulerlib.errors import ParameterError, nearest, one_of
-from rulerlib.fields import listed
+from rulerlib.parsing import listed
 from rulerlib.tasks import (
     common_words,
     drop,

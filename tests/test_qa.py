@@ -230,7 +230,8 @@ def test_too_few_documents_are_repeated_with_a_warning(kind, request, tmp_path):
     knobs = {"source": written(tmp_path, articles(4))}
     with pytest.warns(UserWarning, match=r"repeats its documents, on average [\d.]+ times") as said:
         data = Dataset("qa_1", 6000, "en", tokenizer, num_samples=3, knobs=knobs)
-    factor = float(re.search(r"on average ([\d.]+) times", str(said[0].message))[1])
+    messages = " ".join(str(warning.message) for warning in said)
+    factor = float(re.search(r"on average ([\d.]+) times", messages)[1])
     for sample in data:
         texts = [text for _, text in numbered(sample.input)]
         (target,) = {text for text in texts if texts.count(text) == 1}

@@ -57,6 +57,9 @@ LIGHT_BELOW = 4096
 # The heavier list must leave this share of the length free, so that every sample's words fit.
 SPARE = 0.05
 
+# The numbers of a list are counted in chunks of this size.
+CHUNK = 2048
+
 # Letters of a word.
 SHORTEST, LONGEST = 3, 14
 
@@ -284,9 +287,10 @@ class CommonWords(Task):
         """Return the longest list that ``room`` tokens hold; the smallest one costs ``least``."""
         common, uncommon, *_ = self._setting
         pool, entries = self.filler, self._entries(self._setting)
-        # So many entries do not fit, even if each has the cheapest word: both parts of an entry
-        # cost a token or more.
-        numbers = self._number_costs(max(0, room) // 2 + 1)
+        # Count numbers until their entries do not fit, even if each has the cheapest word.
+        numbers = self._number_costs(entries)
+        while numbers[-1] + (len(numbers) - 1) * pool.cheapest <= room:
+            numbers = self._number_costs(len(numbers) + CHUNK)
         most = bisect.bisect_right(
             range(len(numbers)), room, key=lambda count: numbers[count] + count * pool.cheapest
         )

@@ -13,7 +13,7 @@ from rulerlib import languages
 from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.suites import Recipe
 
-# Facts that are shown of an episode, beside those that the answer needs.
+# Facts shown of an episode, in addition to those that the answer needs.
 SHOWN = 5
 
 
@@ -47,7 +47,7 @@ class EpisodeExample(Generated):
 
 
 def shown(episode: Episode, probe: Probe) -> Iterator[str]:
-    """Yield the first facts of an episode and those that an answer needs, with gaps between."""
+    """Yield the first facts of an episode and those that the answer needs, with gaps."""
     keep = {*range(SHOWN), *probe.needs}
     gap = False
     for fact in episode.facts:
@@ -59,6 +59,6 @@ def shown(episode: Episode, probe: Probe) -> Iterator[str]:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Tell Sphinx what there is; Sphinx calls this."""
+    """Register the directive; called by Sphinx."""
     app.add_directive("ruler-episode", EpisodeExample)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

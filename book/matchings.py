@@ -1,8 +1,4 @@
-"""Two ways of matching, side by side: references anywhere in an answer, and whole items.
-
-RULER looks for the references anywhere in an answer; `rulerlib.metrics.matches` also reads it as
-the items that it says.
-"""
+"""Compare two matching rules: references anywhere in an answer, and whole items."""
 
 from __future__ import annotations
 
@@ -13,21 +9,15 @@ from rulerlib.analysis.accuracy import BY, rows_of
 from rulerlib.scoring import LIST
 
 DISAGREE = {
-    "not_whole": "every reference stands in the answer, but not each of them as a whole item",
-    "others_too": "every reference is said as a whole item, and other items of their kind as well",
-    "recall_differs": "the share of references that appear is not that of whole items",
+    "not_whole": "every reference is in the answer, but not each as a whole item",
+    "others_too": "every reference is a whole item, and there are other items of their kind",
+    "recall_differs": "the share of references differs from the share of whole items",
 }
-"""The answers about which the two ways of matching disagree, see `matchings`.
-
-The first two are right by the strict rule and not by that of whole items.
-"""
+"""Kinds of disagreement between the two rules."""
 
 
 def matchings(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the means by both ways of matching, and how many answers they disagree about.
-
-    RULER looks for the references anywhere in an answer; `rulerlib.metrics.matches` also reads it
-    as the items that it says. Where the two disagree, the answer says more than was asked for.
+    """Return the means by both rules, and the numbers of answers on which they disagree.
 
     Parameters
     ----------
@@ -39,13 +29,13 @@ def matchings(table: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         `rulerlib.analysis.BY`, ``n``, and each measure of `rulerlib.scoring.LIST` from 0 to
         1 with its 95 % interval, such as ``recall``, ``recall low`` and ``recall high``; and the
-        numbers of answers in ``DISAGREE``. An empty table says that no task has both.
+        numbers of answers in ``DISAGREE``. Empty if no task has both.
     """
     rows = table[table["measure"].isin(LIST.measures)]
     both = rows.loc[rows["measure"] == "exact_items", "task"].unique()
     rows = rows[rows["task"].isin(both)]
     if rows.empty:
-        return nothing("No task here asks for values or a list.", [*BY, "n", *LIST.measures])
+        return nothing("No task asks for values or a list.", [*BY, "n", *LIST.measures])
     # One row for each answer, in the order of every single measure.
     answers = of_measure(rows, "all_match")[[*BY]]
     values = {name: of_measure(rows, name)["value"].to_numpy() for name in LIST.measures}

@@ -1,11 +1,11 @@
-"""The matrix of memories as small tables, which are committed, and shown on a page.
+"""Committed tables of the memory benchmark.
 
-Raw runs stay where runs are written. These commands resume, and the last one makes the tables::
+The first command resumes; the second writes the tables::
 
     rulerlib memory --language da,en --sizes 50
     python -m book.memory_tables runs/memory book/results/memory
 
-The reference reader has a folder of runs and of tables of its own::
+The reference reader has its own folders::
 
     rulerlib memory --language da,en --sizes 50 --model reference \\
         --engine reference --root runs/reference
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 
 TABLES = ("scores", "floors", "stores", "fates", "compared", "ways", "capacity")
 
-# What stands beside the answers of each run.
+# Settings files of the runs.
 SETTINGS = "*.settings.json"
 
 SATURATED, GAIN = 0.6, 0.08
-"""The two targets: how much may be answered without a memory, and how much more with one."""
+"""The two targets: the maximum without a memory, and the minimum gain with one."""
 
 TARGET_SIZE = 200
-"""Of how many episodes the second target is stated; of others where these were not asked."""
+"""Number of episodes for the second target, if it was measured."""
 
 NO_MEMORY = ("core", "span_short")
-"""The presets that see nothing of what was taught."""
+"""Presets that see nothing of the taught texts."""
 
 WHOLE = ("n", "left_out")
-"""Columns of counts, some of which may be missing."""
+"""Columns of counts with missing values."""
 
 RUNS, QUESTIONS = "runs", "questions"
-"""The names of the numbers of runs and of questions in ``about``."""
+"""Names in ``about`` of the numbers of runs and questions."""
 
 
 def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.DataFrame]:
@@ -59,17 +59,17 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
     Parameters
     ----------
     rows
-        One row for each question, from `rulerlib.memory.results.read`. Those with knobs of
-        their own are points of the capacity curve alone.
+        One row per question, from `rulerlib.memory.results.read`. Rows with parameters are points
+        of the capacity curve only.
     weights
-        The hashes of the weights that answered.
+        Hashes of the weights.
     """
     import pandas as pd
 
     from rulerlib.memory import results, tables
 
     matrix = rows[rows["knobs"] == ""]
-    # Larger sets begin with the smaller ones, which only the scores and differences show again.
+    # Larger sets include the smaller ones.
     largest, by = _largest(matrix), results.BY
     fates = tables.fates(largest, by)
     told = {
@@ -94,7 +94,7 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
 
 
 def _largest(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the largest set of each suite, among those that most presets have."""
+    """Return the rows of the largest set of each suite among those with the most presets."""
     by = ["model", "language", "suite"]
     counts = table.groupby([*by, "size"])["preset"].nunique().reset_index(name="presets")
     best = counts.sort_values(["presets", "size"]).groupby(by).tail(1)

@@ -1,17 +1,17 @@
-"""The answers behind the tables: packed into two small files for each model, and read again.
+"""Pack and unpack the answers of a model.
 
 ``settings.json``
-    how each cell was asked, a cell a line;
+    The settings of each cell, one per line.
 ``answers.jsonl.gz``
-    every answer, a line each, with its cell and a hash of its prompt in place of the prompt.
+    Every answer, one per line, with its cell and a hash of its prompt.
 
 Answers can be unpacked into runs, which notebooks show without querying a model::
 
     python -m book.stored book/results/smollm2 runs
     papermill notebooks/analysis.ipynb runs/analysis.ipynb -p runs runs
 
-The questions are made again from the settings, and their hashes are checked. A run with the same
-settings finds every answer; one with more samples or lengths asks only the rest.
+The questions are rebuilt from the settings, and their hashes are checked. A run with the same
+settings finds every answer; a run with more samples or lengths queries the model only for the rest.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ RESULTS = Path(__file__).parent / "results"
 
 SETTINGS, ANSWERS = "settings.json", "answers.jsonl.gz"
 
-# What is kept of `Prediction.others`.
+# Fields of `Prediction.others` to keep.
 KEPT = ("language", "repeat", "prompt_tokens", "tokens_generated", "finished", "cut_off")
 
 
 @dataclass(frozen=True)
 class AnsweredCell:
-    """A cell: how it was asked, and all answers, without their prompts.
+    """A cell with its settings and answers, without prompts.
 
     Attributes
     ----------
     cell
-        What was asked, and how.
+        The cell of the run.
     settings
-        The settings file beside the answers of the run.
+        The content of the settings file of the answers.
     answers
         By index and repeat, with a hash of the prompt in ``others["prompt"]``.
     """
@@ -71,7 +71,7 @@ class AnsweredCell:
 
 
 def hashed(prompt: str) -> str:
-    """Return the hash by which a prompt is known.
+    """Return the hash of a prompt.
 
     >>> hashed("What is it?")
     'bbff7b98d6da7061'
@@ -80,20 +80,19 @@ def hashed(prompt: str) -> str:
 
 
 def folders() -> list[Path]:
-    """Return the folders of all models whose answers are stored."""
+    """Return the folders of all models with stored answers."""
     return sorted(path.parent for path in RESULTS.glob(f"*/{ANSWERS}"))
 
 
 def pack(run: Path, folder: Path) -> None:
-    """Pack a model's answers to tasks as they are, without other knobs, texts or studies.
+    """Pack a model's answers to tasks with default parameters, without own texts and studies.
 
     Parameters
     ----------
     run
-        The folder of the model within that of the runs, ``runs/<model>``.
+        The folder of the model, ``runs/<model>``.
     folder
-        Where the two files are written; existing ones are replaced. The same run gives the same
-        bytes.
+        Folder of the two files, which are replaced. The same run gives the same bytes.
 
     Raises
     ------
@@ -119,7 +118,7 @@ def pack(run: Path, folder: Path) -> None:
         for answer in answers.read_predictions(path):
             others = {name: answer.others[name] for name in KEPT if name in answer.others}
             others |= {"cell": str(part), "prompt": hashed(answer.input)}
-            # UTF-8 cannot encode half a surrogate pair.
+            # UTF-8 cannot encode lone surrogates.
             pred = HALF.sub("\ufffd", answer.pred)
             lines.append(Prediction(answer.index, "", answer.outputs, pred, others).to_json())
     with files.replacing(folder / SETTINGS) as file:
@@ -130,7 +129,7 @@ def pack(run: Path, folder: Path) -> None:
 
 
 def read(folder: str | Path) -> list[AnsweredCell]:
-    """Return the cells that are stored in a folder."""
+    """Return the stored cells of a folder."""
     listed = json.loads((Path(folder) / SETTINGS).read_text("utf-8"))["cells"]
     parts = {str(part): part for part in (AnsweredCell(_cell(each), each, []) for each in listed)}
     with gzip.open(Path(folder) / ANSWERS, "rt", encoding="utf-8", newline="\n") as file:
@@ -141,7 +140,7 @@ def read(folder: str | Path) -> list[AnsweredCell]:
 
 
 def predictions(folder: Path) -> Iterator[tuple[dict[str, Any], Prediction]]:
-    """Yield every answer that is stored in a folder, with the settings of its cell."""
+    """Yield every stored answer of a folder with the settings of its cell."""
     for part in read(folder):
         about = part.cell.settings()
         for answer in part.answers:
@@ -149,7 +148,7 @@ def predictions(folder: Path) -> Iterator[tuple[dict[str, Any], Prediction]]:
 
 
 def _cell(settings: Mapping[str, Any]) -> Cell:
-    """Return the cell whose settings were recorded."""
+    """Return the cell with the given settings."""
     about = dict(settings["cell"])
     room, drawn = about.pop("tokens_to_generate"), about.pop("decoding")
     drawn = {} if drawn == "greedy" else drawn
@@ -159,22 +158,22 @@ def _cell(settings: Mapping[str, Any]) -> Cell:
 
 
 class Stored:
-    """An engine that repeats stored answers; all else is as in the engine that gave them."""
+    """An engine that repeats stored answers, with the settings of the original engine."""
 
     def __init__(self, engine: models.Model, batch_size: int | None) -> None:
         self._engine, self._batch_size = engine, batch_size
         self.answers: dict[str, Prediction] = {}
-        """The answer to each prompt, as the engine is given it."""
+        """The answers by prompt."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
     def batch_size(self, length: int) -> int | None:
-        """Return how many prompts the engine answered together."""
+        """Return the batch size of the original run."""
         return self._batch_size
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        """Yield the number of each request with the stored answer to it."""
+        """Yield the number of each request with its stored answer."""
         for number, request in enumerate(requests):
             answer = self.answers[request.prompt]
             read, written, finished = (
@@ -189,25 +188,25 @@ def unpack(
     lengths: Container[int] | None = None,
     languages: Container[str] | None = None,
 ) -> list[Path]:
-    """Write the runs whose answers a folder holds, and return the files of answers.
+    """Unpack the answers of a folder into runs, and return the files of answers.
 
     Parameters
     ----------
     folder
-        The folder of a model's stored answers.
+        Folder of a model's stored answers.
     runs
-        The folder of runs; existing files stay.
+        Folder of runs; existing files stay.
     lengths, languages
-        In tokens, and codes. If None, all that are stored.
+        Lengths in tokens and language codes to unpack. Default: all.
 
     Raises
     ------
     DataError
-        If the questions are not those that follow from the settings.
+        If the rebuilt questions differ from those that were answered.
     ParameterError
         If the model's tokenizer cannot be found.
     """
-    # One engine for all cells: a tokenizer takes longer to load than a cell takes to write.
+    # Load each engine once.
     engines: dict[str, models.Model] = {}
     written = []
     for part in read(folder):
@@ -238,10 +237,12 @@ def _write(part: AnsweredCell, runs: str | Path, engine: models.Model) -> Path:
     for answer in part.answers:
         sample = data[answer.index]
         if hashed(sample.input) != answer.others["prompt"]:
-            raise DataError(f"{part}, sample {answer.index}: another question was answered.")
+            raise DataError(
+                f"{part}, sample {answer.index}: the stored answer is for another prompt."
+            )
         stored.answers[data.frame.prompt(sample.input, sample.answer_prefix)] = answer
     run.predict()
-    # What gave the answers were the versions of then, not those of now.
+    # Record the versions that gave the answers.
     now = {**answers.read_settings(path), "versions": part.settings["versions"]}
     files.write_object(answers.settings_path(path), now)
     return path

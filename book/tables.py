@@ -1,10 +1,8 @@
-"""The book's own results: from one file of settings to small tables, and back to a page.
+"""The book's results: tables from a settings file, and the tables of a page.
 
-``make results`` asks a model everything that a file such as
-``params/results.yaml`` says, in runs that resume, and writes the tables that the
-page of results shows. Raw runs stay where runs are written; the tables are small
-enough to be committed. Each cell of the accuracy keeps which samples were right,
-so that anyone can ask some of them again and compare.
+``make results`` runs a model with the settings of a file such as ``params/results.yaml`` and writes
+the tables of the page of results. Runs resume; the tables are small enough to be committed. Each
+cell of the accuracy stores which samples were right, so anyone can repeat some of them and compare.
 
 >>> plan = Plan(lengths={512: 4}, languages=["da"], tasks="niah_single_1")
 >>> plan.settings("da", 512)["num_samples"]
@@ -46,10 +44,10 @@ TABLES = (
     "examples",
 )  # fmt: skip
 
-# Decimals of a committed number: more than anyone reads, few enough that machines agree.
+# Decimals of a committed number; few enough that machines agree.
 DECIMALS = 6
 
-# Characters of an answer that is quoted.
+# Characters of a quoted answer.
 QUOTED = 400
 
 _TEXTS = (
@@ -62,34 +60,34 @@ _TEXTS = (
 # Columns that hold lists or dictionaries, written as JSON.
 _JSON = {"outputs", "depths", "shares"}
 
-NONE_YET = "No results are committed yet; `make results` makes them."
+NONE_YET = "No results are committed yet; run `make results`."
 
 WRITTEN_WITH = ("torch", "transformers", "tokenizers", "numpy", "pandas", "scipy", "wordfreq")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for the page of results, checked when it is made.
+    """The settings of the page of results, checked on creation.
 
     Parameters
     ----------
     model, engine, engine_options
         As in `rulerlib.runs.Run`; float32 gives the same answers on every machine.
     languages, tasks
-        What is asked; a task that does not fit a length is left out there.
+        A task that does not fit a length is left out there.
     lengths
-        For each length in tokens the number of samples.
+        Number of samples for each length in tokens.
     trained
-        How far the model was trained, in tokens; marked in figures.
+        Training length in tokens; marked in figures.
     thresholds
-        What an average has to exceed to be effective, in percent; the first is the page's own.
+        Thresholds of the effective length, in percent; the page uses the first.
     studies
         For each name ``task``, ``lengths`` in tokens, ``samples`` of each and ``settings``: a list
         of knobs, as `rulerlib.runs.Run` takes it for ``study``.
     seed, output
         As in `rulerlib.runs.Run`.
     bins, examples
-        Rows of the heatmaps, and wrong answers quoted of each kind and language.
+        Rows of the heatmaps, and quoted wrong answers per kind and language.
 
     Raises
     ------
@@ -201,11 +199,11 @@ class Plan:
 
     @functools.cached_property
     def loaded_engine(self) -> models.Model:
-        """One engine for all runs: its weights are loaded once."""
+        """One engine for all runs, so the weights are loaded once."""
         return models.load(self.model, self.engine, **self.engine_options)
 
     def fitting(self, language: str, length: int) -> Run | None:
-        """Return the run of all tasks that fit this length; None where none does."""
+        """Return the run of all tasks that fit this length, or None."""
         fitting = []
         for name in tasks.names(self.tasks):
             try:
@@ -223,17 +221,17 @@ class Plan:
 
 
 def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) -> Path:
-    """Ask what is missing, write tables and answers, and return the tables' folder.
+    """Query the model for missing answers, write tables and answers, and return the folder.
 
     Parameters
     ----------
     folder
-        Where the tables go, ``book/results/lille``; each takes the old one's place when it is
-        whole. The answers go into the folder with the name of the model beside it.
+        Folder of the tables, for example ``book/results/lille``. The answers go to the folder
+        next to it with the name of the model.
     quiet
-        Whether to draw no bar.
+        Whether to hide the progress bar.
     ask
-        If False, the model is not queried: the tables have the cells whose answers are complete.
+        If False, do not query the model; the tables have the cells with complete answers.
 
     Returns
     -------
@@ -261,7 +259,7 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) 
             for name, run in studies
             if all(_complete(run, cell) for cell in run.study_cells)
         ]
-    # What cannot work is found before the first prompt is read.
+    # Check everything before the first prompt.
     for run in [*main, *(run for _, run in studies)]:
         run.check()
     work = sum(run.work(run.cells) for run in main)
@@ -275,14 +273,14 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) 
     for name, table in tabulate(plan, main, studies).items():
         with files.replacing(folder / f"{name}.csv") as file:
             table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")
-    # One file of answers for each model, whatever plan its questions are from.
+    # One file of answers per model, also if it has several plans.
     answered = main[0].answers(main[0].cells[0]).parents[3]
     stored.pack(answered, folder.parent / Path(plan.model).name)
     return folder
 
 
 def _answered(plan: Plan, run: Run) -> Run | None:
-    """Return the run of those of its tasks whose answers are complete, or None."""
+    """Return the run of the tasks with complete answers, or None."""
     done = [cell.task for cell in run.cells if _complete(run, cell)]
     return plan.run(done, str(run.language), run.length) if done else None
 
@@ -299,7 +297,7 @@ def _complete(run: Run, cell: Cell) -> bool:
 def tabulate(
     plan: Plan, main: Sequence[Run], studies: Sequence[tuple[str, Run]]
 ) -> dict[str, pd.DataFrame]:
-    """Return all tables of predictions on disk, by the names in ``TABLES``, and ``about``.
+    """Return the tables of the predictions on disk by name: those in ``TABLES``, and ``about``.
 
     Parameters
     ----------
@@ -354,26 +352,26 @@ def tabulate(
 
 
 def about(plan: Plan) -> pd.DataFrame:
-    """Return what made the tables: settings, weights, versions; ``name`` and ``value``."""
+    """Return settings, weights and versions as ``name`` and ``value``."""
     import pandas as pd
 
     rows = {"rulerlib": rulerlib.__version__, "python": platform.python_version()}
     rows |= {name: version for name in WRITTEN_WITH if (version := _version(name))}
     rows |= {str(name): str(value) for name, value in plan.loaded_engine.settings.items()}
     rows["decoding"] = str(plan.loaded_engine.decoding(Decoding()))
-    # A plan leaves it to the model's tokenizer whether there is a template.
+    # Whether there is a chat template depends on the tokenizer.
     rows["chat"] = json.dumps(PromptFormat().frame(plan.loaded_engine.tokenizer).chat)
     rows |= {name: json.dumps(value, ensure_ascii=False) for name, value in asdict(plan).items()}
     return pd.DataFrame(rows.items(), columns=["name", "value"])
 
 
 def fingerprint(dataset: Dataset, version: str | None = None) -> str:
-    """Return a short hash of all that decides a dataset's bytes.
+    """Return a short hash of everything that determines a dataset.
 
     Parameters
     ----------
     version
-        That of the `rulerlib` which made it; None: this one.
+        Version of `rulerlib`. Default: this version.
     """
     metadata = {**dataset.metadata, "rulerlib": version or rulerlib.__version__}
     return digest([json.dumps(metadata, sort_keys=True)])
@@ -400,8 +398,8 @@ def right(table: pd.DataFrame) -> str:
 class Tables:
     """The committed tables, by name: ``tables.accuracy``, ``tables.about``, ...
 
-    Where none are committed each is empty, and says so when it is shown. A table that cannot be
-    read raises a DataError.
+    Without committed results, tables are empty and display a note. A table that cannot be read
+    raises a DataError.
     """
 
     names: tuple[str, ...] = (*TABLES, ABOUT)
@@ -431,7 +429,7 @@ class Tables:
         texts = self.texts(name)
         try:
             header = pd.read_csv(path, nrows=0).columns
-            # A text may well be "None" or "NA"; only a number may be missing.
+            # "None" and "NA" are valid texts; only numbers can be missing.
             table = pd.read_csv(
                 path,
                 dtype={column: str for column in header if column in texts},
@@ -496,11 +494,10 @@ class Tables:
 
     @property
     def reach(self) -> pd.DataFrame:
-        """How far each task goes well: its effective length, as if it stood for all thirteen.
+        """The effective length of each task alone.
 
-        By the reading ``unbroken``, at RULER's threshold: a task is at its end where its score
-        (RULER's, the share of references) does not exceed it for the first time. ``<1K``: not even
-        at the shortest length; ``≥2K``: at all that were measured.
+        The reading is ``unbroken``, with RULER's score and threshold. ``<1K``: below the threshold
+        at the shortest length; ``≥2K``: above it at all measured lengths.
         """
         import pandas as pd
 
@@ -519,7 +516,7 @@ class Tables:
 
     @property
     def parted(self) -> pd.DataFrame:
-        """The cells of ``matchings`` in which the two rules judge some answer otherwise."""
+        """The cells of ``matchings`` in which the two rules disagree on an answer."""
         from rulerlib import analysis
 
         rows = self.matchings
@@ -527,17 +524,17 @@ class Tables:
             return rows
         counts, by = ["not_whole", "others_too", "recall_differs"], [*analysis.BY, "n"]
         apart = rows.loc[(rows[counts] > 0).any(axis=1), [*by, "recall", "item_recall", *counts]]
-        return apart if len(apart) else analysis.nothing("Both rules judge every answer alike.")
+        return apart if len(apart) else analysis.nothing("Both rules agree on every answer.")
 
     @property
     def versions(self) -> pd.DataFrame:
-        """What made the tables, less the studies, which are as long as the plan itself."""
+        """Settings and versions, without the studies, which are long."""
         about = self.about
         return about if about.empty else about[about["name"] != "studies"]
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The plan's settings as they were; empty where no results are committed."""
+        """The settings of the plan; empty without committed results."""
         if not self.there:
             return {}
         values = dict(self.about.itertuples(index=False, name=None))
@@ -547,7 +544,7 @@ class Tables:
 
     @property
     def plan(self) -> Plan:
-        """The plan that made them.
+        """The plan of the tables.
 
         Raises
         ------
@@ -558,14 +555,14 @@ class Tables:
         if not settings:
             raise DataError(f"{self._folder}: {self.none_yet}")
         for study in settings["studies"].values():
-            # Version 0.1.0 asked at one length.
+            # Version 0.1.0 had one length.
             study.setdefault("lengths", [study.pop("length", None)])
-        # JSON has only texts for names.
+        # Keys are strings in JSON.
         lengths = {int(length): count for length, count in settings["lengths"].items()}
         return Plan(**{**settings, "lengths": lengths})
 
     def parts(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield the parts of a table by some columns, with titles; an empty one stays whole."""
+        """Yield the parts of a table by some columns, with titles; an empty table is one part."""
         table = self._read(name)
         if table.empty:
             yield "", table

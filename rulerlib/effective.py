@@ -497,7 +497,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = commands.parser(
         "rulerlib.effective",
         "MODEL [options]",
-        "Find the effective length of a model with few questions, after an estimate of the\n"
+        "Find the effective length of a model with few questions, after estimating the\n"
         "cost. MODEL is key=value with commas, a YAML file of parameters, or a folder of\n"
         "runs, whose answers are then used instead of new ones.",
         "model=lille,language=en --lengths 512,1024,2048 --tasks vt",

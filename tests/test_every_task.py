@@ -114,7 +114,7 @@ BAD: list[tuple[object, dict[str, object], str]] = [
      " mean 'niah_single_2'?)."),
     (NEEDLE, {"language": "dk"}, "language is 'dk', but must be one of ...(did you mean 'da'?)."),
     (NEEDLE, {"tokenizer": "lile"}, "model is 'lile', but must be 'lille', 'smollm2'"),
-    *((NEEDLE, {name: value}, f"{name} is {value!r}, but must be a whole number, at least {least}.")
+    *((NEEDLE, {name: value}, f"{name} is {value!r}, but must be a whole number, at least {least}")
       for name, value, least in [
           ("length", "4096", 1), ("length", True, 1), ("length", 0, 1), ("num_samples", 0, 1),
           ("num_samples", "40", 1), ("seed", -1, 0), ("seed", "x", 0)]),
@@ -148,7 +148,7 @@ BAD: list[tuple[object, dict[str, object], str]] = [
      "4 for niah_multikey_1: each key is asked for once, and num_needle_k sets how many there are"),
     ("niah_multikey_2", {"queries_per_context": 2, "depth": 50}, "must be 1 for niah_multikey_2: a"
      " depth that is set"),
-    ("passkey", {"num_needle_k": 2}, "num_needle_k is 2, but must be 1 where needle is"),
+    ("passkey", {"num_needle_k": 2}, "num_needle_k is 2, but must be 1 if needle is"),
     ("passkey", {"haystack": "needle"}, "haystack is 'needle', but must be 'noise' or 'essay'"),
     ("vt", {"haystack": "needle"}, "haystack is 'needle', but must be one of noise, essay"),
     ("vt", {"few_shot": "yes"}, "few_shot is 'yes', but must be True or False"),
@@ -160,7 +160,7 @@ BAD: list[tuple[object, dict[str, object], str]] = [
     ("fwe", {"alpha": 0}, "alpha is 0, but must be a number above 0"),
     ("fwe", {"vocab_size": 2000, "coded_wordlen": 2}, "at most 84 with coded words of 2"),
     ("qa_1", {"num_documents": 10**12}, "must be at most 2600, all that there are"),
-    ("qa_2", {"depth": 50}, "None where an answer needs 2 documents"),
+    ("qa_2", {"depth": 50}, "None if an answer needs 2 documents"),
     ("qa_1", {"source": "nowhere.json"}, "a file that exists, or a hub name"),
     ("qa_1", {"queries_per_context": 20, "context": False}, "1 for qa_1: context=False leaves no"),
     ("qa_1", {"queries_per_context": 20, "num_documents": 3},

@@ -43,7 +43,7 @@ def test_make_writes_what_a_dataset_holds(tmp_path, capsys):
     [
         ("--length 4096,x", "length is 'x'"), ("--length 5", "at least"),
         ("--language xx", "language is 'xx'"), ("--samples 0", "num_samples is 0"),
-        ("--seed -1", "seed is -1"), ("-p chat", "p is 'chat'"), ("--language da,da", "repetition"),
+        ("--seed -1", "seed is -1"), ("-p chat", "p is 'chat'"), ("--language da,da", "duplicates"),
         ("--tokenizer nobody/knows", "nobody/knows"), ("-p answer_prefix=up", "answer_prefix"),
     ],
 )  # fmt: skip

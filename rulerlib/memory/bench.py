@@ -529,7 +529,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--length", default="2048", help="tokens of a prompt and its answer (2048)")
     add("--profile", default="default", help=f"{', '.join(PROFILES)} (default)")
     add("--probes", default="1", help="questions for each episode (1)")
-    add("--primary-em", default="norm", help=f"{', '.join(PRIMARY_EM)} (norm)")
+    add("--primary-em", default="norm", metavar="EM", help=f"{', '.join(PRIMARY_EM)} (norm)")
     for name, text in (
         ("--knob", "a knob of the suites that have it"),
         ("--set", "a setting of the presets that have it: gate=false, k=3"),

@@ -1,4 +1,4 @@
-"""The parameters of a run, and those that stand in a notebook; see also test_runs.py."""
+"""The parameters of a run and of a notebook; see also test_runs.py."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_lengths_are_halves(length, count, lengths):
     assert Parameters(tasks="niah_single_2", length=length, num_lengths=count).lengths == lengths
 
 
-def test_of_a_notebooks_names_only_data_counts():
+def test_only_data_of_a_notebook_is_a_parameter():
     data, other = {"length": 5, "texts": None}, {"json": pytest, "_ih": [""], "print": print}
     namespace = {**data, **other, "In": [""]}
     assert notebook_parameters(namespace, ["length", "texts"]) == data
@@ -45,21 +45,14 @@ def test_of_a_notebooks_names_only_data_counts():
 @pytest.mark.parametrize(
     ("name", "value", "wanted"),
     [
-        ("texts", "None", None), ("texts", " null ", None), ("texts", "", None),
+        ("thinking", "true", True), ("thinking", "False", False), ("texts", "None", None),
+        ("texts", "", None),
         ("study", "[]", []), ("tasks", " [] ", []), ("answer_prefix", "none", "none"),
         ("answer_prefix", "", None), ("texts", "none.txt", "none.txt"),
     ],
 )  # fmt: skip
-def test_none_arrives_as_text(name, value, wanted):
+def test_none_and_booleans_may_be_given_as_text(name, value, wanted):
     assert notebook_parameters({name: value}, [name]) == {name: wanted}
-
-
-@pytest.mark.parametrize("typed", ["true", "True", "false", "False"])
-def test_true_and_false_may_be_typed_in_small_letters(typed):
-    """papermill hands over ``-p thinking true`` as text, and ``-p thinking True`` as what it is."""
-    assert notebook_parameters({"thinking": typed}, ["thinking"]) == {
-        "thinking": typed.lower() == "true"
-    }
 
 
 @pytest.mark.parametrize(
@@ -70,29 +63,22 @@ def test_true_and_false_may_be_typed_in_small_letters(typed):
         ("engine_options", "{body: {top_k: None, min_p: 0.1}}",
          {"body": {"top_k": None, "min_p": 0.1}}),
         ("engine_options", '{"x": 1e-5}', {"x": 1e-5}), ("changes", "{k: False}", {"k": False}),
-        # To YAML 1.1 Norwegian is False, and a day no text.
+        # YAML 1.1 would read no as False and a date as a date.
         ("languages", "[da, no, off]", ["da", "no", "off"]),
         ("models", "[2026-01-31]", ["2026-01-31"]),
         ("study", "- {num_hops: 2}\n- {num_hops: 4}", [{"num_hops": 2}, {"num_hops": 4}]),
-        # Names, and what nobody can read: whoever takes them says what is allowed.
+        # Names and unreadable values are passed on as they are.
         ("tasks", "vt,fwe", "vt,fwe"), ("study", "synthetic.yaml", "synthetic.yaml"),
         ("engine_options", '{"dtype": ', '{"dtype": '), ("knobs", "[" * 9000, "[" * 9000),
         ("changes", "!!python/name:os.system", "!!python/name:os.system"),
-        # Parameters that are texts.
+        # These parameters are always text.
         ("system_prompt", "[INST] Answer", "[INST] Answer"), ("needle", "{key}: {v}", "{key}: {v}"),
         ("texts", "[1].txt", "[1].txt"),
     ],
     ids=lambda value: str(value)[:30],
 )  # fmt: skip
-def test_lists_and_dictionaries_arrive_as_text(name, text, wanted):
+def test_lists_and_dictionaries_may_be_given_as_text(name, text, wanted):
     assert notebook_parameters({name: text}, [name]) == {name: wanted}
-
-
-def test_a_text_that_is_no_dictionary_is_named_with_what_is_allowed():
-    options = notebook_parameters({"engine_options": '{"dtype": '}, ["engine_options"])
-    with pytest.raises(ParameterError, match="must be a valid dictionary") as error:
-        Parameters(tasks="vt", **options)
-    assert error.value.value == '{"dtype": '
 
 
 def test_the_old_name_of_tasks_gets_a_hint():
@@ -105,17 +91,14 @@ def test_the_old_name_of_tasks_gets_a_hint():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("knobs", None), ("knobs", {None: 1}), ("knobs", 5), ("study", [{None: 1}]),
-        ("study", [{"task": []}]), ("texts", 5), ("texts", b"a"), ("output", "\0"),
-        ("output", "\ud800"), ("output", "x" * 5000), ("output", "~no-such-user/runs"),
-        ("output", b"a"),
-        ("family", "nope"), ("family", []), ("format", None), ("decoding", 5), ("model", "\ud800"),
-        ("length", 10**12), ("length", 10**5000), ("study_length", 10**12), ("seed", 2**63),
-        ("primary", [nested(20_000)]), ("language", nested(20_000)),
+        ("knobs", {None: 1}), ("study", [{"task": []}]), ("texts", b"a"), ("output", "\ud800"),
+        ("output", "x" * 5000), ("output", "~no-such-user/runs"), ("family", "nope"),
+        ("format", None), ("decoding", 5), ("model", "\ud800"), ("length", 10**5000),
+        ("seed", 2**63), ("language", nested(20_000)),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) and value.isprintable() else "",
 )  # fmt: skip
-def test_values_that_nobody_should_give_are_named(name, value):
+def test_extreme_values_are_named(name, value):
     with within(20), pytest.raises(ParameterError) as error:
         Parameters(**{"tasks": "vt", name: value})
     named = ("study", "task") if name == "study" else name
@@ -123,7 +106,7 @@ def test_values_that_nobody_should_give_are_named(name, value):
     assert str(error.value).endswith(".")
 
 
-def test_the_user_s_own_folder_is_known(monkeypatch, tmp_path):
+def test_the_home_folder_is_expanded(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("RULERLIB_HOME", "/elsewhere")
     assert Parameters(tasks="vt", output="~/here").root == tmp_path / "here"

@@ -17,12 +17,12 @@ class Terminal(io.StringIO):
 
 
 def terminal(monkeypatch):
-    """Return a terminal that takes the place of stderr; pytest would undo that in a fixture."""
+    """Replace stderr by a terminal; pytest would undo that in a fixture."""
     monkeypatch.setattr(sys, "stderr", Terminal())
     return sys.stderr
 
 
-def test_a_terminal_shows_the_share_and_ends_its_line(monkeypatch):
+def test_a_terminal_shows_the_percentage_and_ends_its_line(monkeypatch):
     shown = terminal(monkeypatch)
     with Progress(4, "da") as bar:
         bar.update(1)
@@ -33,7 +33,7 @@ def test_a_terminal_shows_the_share_and_ends_its_line(monkeypatch):
     assert "en: 100%|████████████████████████| 00:00      \n" in shown.getvalue()
 
 
-def test_work_that_was_done_before_does_not_count_as_speed(monkeypatch):
+def test_skipped_work_does_not_count_as_speed(monkeypatch):
     terminal(monkeypatch)
     with Progress(100, "da") as bar:
         bar.skip(50)
@@ -44,17 +44,8 @@ def test_work_that_was_done_before_does_not_count_as_speed(monkeypatch):
         assert str(bar).endswith("60%|██████████████▍         | 00:10<00:40")
 
 
-def test_quiet_draws_nothing(monkeypatch):
-    shown = terminal(monkeypatch)
-    with Progress(2, "da", quiet=True) as bar:
-        bar.skip(1)
-        bar.update(1)
-        bar.set_description_str("en")
-    assert shown.getvalue() == ""
-
-
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
-def test_from_within_a_kernel_it_reaches_the_terminal(monkeypatch):
+def test_the_bar_of_a_kernel_reaches_the_terminal(monkeypatch):
     """A kernel replaces stderr and keeps a copy of the file descriptor that it had."""
     outer, inner = os.openpty()
 
@@ -72,7 +63,7 @@ def test_from_within_a_kernel_it_reaches_the_terminal(monkeypatch):
     os.close(outer)
 
 
-def test_a_notebook_has_one_line_of_text_that_is_updated(monkeypatch):
+def test_a_notebook_shows_one_line_that_is_updated(monkeypatch):
     IPython = pytest.importorskip("IPython")  # noqa: N806
     from IPython import display as module
 

@@ -1,9 +1,8 @@
-"""Answers on disk: resumed, sorted and read."""
+"""Files of answers: resumed, checked and read."""
 
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 from helpers_model import Knowing
@@ -11,7 +10,7 @@ from helpers_store import write_records
 
 from rulerlib import files
 from rulerlib.dataset import Dataset
-from rulerlib.errors import BusyError, DataError, RunMismatchError
+from rulerlib.errors import DataError, RunMismatchError
 from rulerlib.predict import predict
 from rulerlib.samples import Prediction, Sample
 from rulerlib.store import questions
@@ -36,36 +35,13 @@ def filled(path, indices, settings=None):
     return answers
 
 
-def test_answers_are_sorted(path):
-    answers = Answers(path, {})
-    with answers.writing():
-        for index, repeat in [(1, 2), (0, 1), (1, 0), (0, 0), (0, 2), (1, 1)]:
-            answers.append(answer(index, repeat=repeat))
-    lines = [json.loads(line) for line in path.open("rb")]
-    keys = [(line["index"], line["others"]["repeat"]) for line in lines]
-    assert keys == [(index, repeat) for index in range(2) for repeat in range(3)]
-    assert [record.repeat for record in read_predictions(path, num_samples=1)] == [0, 1, 2]
-
-
-@pytest.mark.parametrize("cut", [1, 2, 20])
+@pytest.mark.parametrize("cut", [1, 20])
 def test_an_incomplete_last_line_is_removed(path, cut):
     filled(path, [0, 1])
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
-    # The operating system frees the lock of a killed process, whose file stays.
-    (path.parent / ".niah.jsonl.lock").write_text("{")
     filled(path, [1])
     assert path.read_bytes() == whole
-    assert sorted(os.listdir(path.parent)) == ["niah.jsonl", "niah.settings.json"]
-
-
-def test_a_second_writer_is_refused(path):
-    with (
-        Answers(path, {}).writing(),
-        pytest.raises(BusyError, match=f"by process {os.getpid()}"),
-        Answers(path, {}).writing(),
-    ):
-        raise AssertionError
 
 
 def test_answers_to_other_questions_are_refused(path):
@@ -86,14 +62,14 @@ def test_other_settings_are_refused(path):
         Answers(path, {"dtype": "float32", "cell": {**cell, "model": "A"}})
     # The name of the model and the versions of packages may differ.
     Answers(path, {"dtype": "float32", "cell": cell, "model": "a", "versions": {"torch": "3"}})
-    # Neither a run without a cell nor one that was made before there were cells is another one.
+    # A cell that is missing on either side is not compared.
     Answers(path, {"dtype": "float32"})
     files.write_object(settings_path(path), {"dtype": "float32"})
     Answers(path, {"dtype": "float32", "cell": cell})
 
 
 def test_files_of_older_versions_resume(path):
-    """They had a checksum in each line, a hash of the settings, and a count of the answers."""
+    """Older files have a checksum in each line, a hash of the settings and a count."""
     filled(path, [0])
     values = json.loads(path.read_text("utf-8"))
     values["others"]["settings"] = "0123456789abcdef"
@@ -106,7 +82,7 @@ def test_files_of_older_versions_resume(path):
     assert path.read_text("utf-8").startswith(line)
 
 
-def test_a_file_of_another_tool_is_read_whole(path):
+def test_a_file_of_another_tool_is_read_but_not_extended(path):
     write_records(path, [answer(0), answer(1)])
     assert read_settings(path) == {}
     whole = path.read_bytes()
@@ -126,7 +102,7 @@ def test_a_duplicate_answer_is_refused(path):
         Answers(path, {"dtype": "float32"})
 
 
-def test_two_samples_of_nvidia_s_may_have_the_same_index(path):
+def test_samples_of_nvidia_may_share_an_index(path):
     """NVIDIA's index is the position of the answer in the prompt."""
     write_records(path, [Prediction(812, "a", ["1"], "1"), Prediction(812, "b", ["2"], "2")])
     assert [record.input for record in read_predictions(path)] == ["a", "b"]
@@ -157,10 +133,8 @@ def thirteen(tmp_path):
     [({"num_documents": 1}, 13, None, 27), ({"context": False}, 13, None, 27),
      ({"num_documents": 4}, 40, 13, None)],
 )  # fmt: skip
-def test_a_question_counts_once_however_often_it_is_asked(
-    thirteen, tmp_path, knobs, n, contexts, again
-):
-    """The same prompt tells nothing new; the same question among other documents is a cluster."""
+def test_a_repeated_question_counts_once(thirteen, tmp_path, knobs, n, contexts, again):
+    """The same prompt is a repetition; other documents around a question make a cluster."""
     analysis = pytest.importorskip("rulerlib.analysis")
     cell = Cell("m", "qa_1", "en", 300, knobs={"source": thirteen, **knobs})
     data = Dataset("qa_1", 300, "en", "words", num_samples=40, knobs=cell.knobs)

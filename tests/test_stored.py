@@ -93,7 +93,7 @@ def test_another_question_is_refused(packed, tmp_path):
     for part in cells["cells"]:
         part["cell"]["seed"] = 7
     (packed / "settings.json").write_text(json.dumps(cells), "utf-8")
-    with pytest.raises(DataError, match="sample 0: the answer is for another prompt"):
+    with pytest.raises(DataError, match="sample 0: the stored answer is for another prompt"):
         unpack(packed, tmp_path / "runs")
 
 

@@ -1,62 +1,74 @@
-"""What others bring from outside the package: an engine and a language, by the doors for them."""
+"""Plug-ins: an engine, a language and a task family from outside the package."""
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import re
+from importlib.metadata import EntryPoint
 
 import pytest
+from helpers_tasks import check_lengths
 
 from conftest import ROOT, python
-from rulerlib import languages, models, plugins
+from rulerlib import languages, models, plugins, tasks
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError, RulerError
+from rulerlib.errors import MissingWordingError, ParameterError, RulerError
 from rulerlib.models import recorded
+from rulerlib.parts import parts_to_data
 from rulerlib.runs import Run
+from rulerlib.samples import Prediction
 from rulerlib.store.answers import read_predictions, read_settings
-from rulerlib.tasks import all_tasks
-
-TASKS = all_tasks()
+from rulerlib.tasks import outside
 
 OUTSIDE = ROOT / "tests" / "outside"
 ENGINE = "outside.engine:Engine"
 LANGUAGE = str(OUTSIDE / "language")
+SOURCE = (OUTSIDE / "family.py").read_text("utf-8")
+WORDING = (OUTSIDE / "family.toml").read_text("utf-8")
+CODE = {
+    "en": re.compile(r"The entry code is now: (\d{7})\."),
+    "da": re.compile(r"Adgangskoden er nu: (\d{7})\."),
+}
+
+
+@pytest.fixture(autouse=True)
+def unregister(monkeypatch):
+    """Let no test see the families and languages of another test."""
+    monkeypatch.setattr(tasks, "OUTSIDE", {})
+    monkeypatch.setenv(languages.FOLDERS, "")
 
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    """Write a module that can be imported by its name, a new one each time."""
+    """Write a module under a new name, with the wording of a family beside it."""
     monkeypatch.syspath_prepend(tmp_path)
 
-    def write(source):
-        name = f"brought_{abs(hash(source))}"
-        (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+    def write(source=SOURCE, wording=WORDING):
+        name = f"plugin_{abs(hash(source + wording))}"
+        (tmp_path / f"{name}.py").write_text(source, "utf-8")
+        (tmp_path / f"{name}.toml").write_text(wording, "utf-8")
         return name
 
     return write
 
 
-def run_of(output, **options):
-    options = {"tokenizer": "words", **options}
-    return Run("niah_single_1", "last", ENGINE, options, language="en", length=300,
-               num_samples=3, output=str(output))  # fmt: skip
+def run_of(output, task="niah_single_1", language="en", knobs=None, **options):
+    """Return a run of the engine from outside, which answers with the last numbers."""
+    return Run(task, "last", ENGINE, {"tokenizer": "words", **options}, language=language,
+               length=400, num_samples=3, output=str(output), knobs=knobs or {})  # fmt: skip
 
 
-def test_an_engine_of_one_method_answers(tmp_path):
-    assert len((OUTSIDE / "engine.py").read_text("utf-8").splitlines()) <= 40
+# --- Engines --------------------------------------------------------------------------------------
+
+
+def test_an_engine_with_one_method_answers(tmp_path):
     run = run_of(tmp_path, digits=7)
     (path,) = run.predict()
-    answers = read_predictions(path)
-    assert [answer.pred for answer in answers] == [answer.outputs[0] for answer in answers]
-    # Its options and its source are part of the cell.
+    assert all(answer.pred == answer.outputs[0] for answer in read_predictions(path))
     identity = {"tokenizer": "words", "digits": 7, "source": plugins.source_hash(ENGINE)}
-    assert run.cells[0].engine == ENGINE
-    assert run.cells[0].options == identity
-    assert read_settings(path)["identity"] == identity
+    assert run.cells[0].options == read_settings(path)["identity"] == identity
     assert run_of(tmp_path, digits=6).cells[0].name != run.cells[0].name
-    # A run that is finished is not asked again.
-    before = path.stat().st_mtime_ns
-    assert run_of(tmp_path, digits=7).predict() == [path]
-    assert path.stat().st_mtime_ns == before
 
 
 def test_an_installed_engine_has_a_short_name(monkeypatch):
@@ -76,38 +88,25 @@ def test_the_hash_of_a_plugin_covers_what_it_imports(module, tmp_path):
     assert plugins.source_hash(name) != before
 
 
-BAD_ENGINES = {
-    "no such module": (None, "nowhere_at_all:Engine", "in a module that can be imported"),
-    "a module that fails": ("1 / 0", "{}:Engine", "ZeroDivisionError: division by zero"),
-    "no class of that name": ("x = 1", "{}:Engine", "has no Engine"),
-    "a class that fails": (
-        "class Engine:\n    def __init__(self, size): pass\n    def generate(self, requests): pass",
-        "{}:Engine", "a class that can be made with these options",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", BAD_ENGINES)
-def test_an_engine_of_the_wrong_form_is_one_sentence(module, case):
-    source, name, words = BAD_ENGINES[case]
-    name = name.format(source and module(source))
-    with pytest.raises(ParameterError, match=rf"engine is '{re.escape(name)}'.*{words}") as error:
+@pytest.mark.parametrize(("source", "message"), [
+    ("1 / 0", "ZeroDivisionError: division by zero"),
+    ("x = 1", "has no Engine"),
+    ("class Engine:\n    def __init__(self, size): pass\n    def generate(self, requests): pass",
+     "a class that can be made with these options"),
+])  # fmt: skip
+def test_a_bad_engine_is_rejected_in_one_line(module, source, message):
+    name = f"{module(source)}:Engine"
+    with pytest.raises(ParameterError, match=rf"engine is '{re.escape(name)}'.*{message}") as error:
         models.load("m", name, tokenizer="words")
     assert "\n" not in str(error.value)
 
 
-@pytest.fixture(autouse=True)
-def unknown(monkeypatch):
-    """No test knows the languages of another one."""
-    monkeypatch.setenv(languages.FOLDERS, "")
-
-
-NEEDLES = [name for name in TASKS if name.startswith("niah") and name != "niah_vanilla"]
+# --- Languages ------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore:.* repeats its texts")
-@pytest.mark.parametrize("task", [*NEEDLES, "vt", "vt_2", "fwe", "fwe_2"])
-def test_needles_chains_and_coded_words_need_its_wording_alone(task):
+@pytest.mark.parametrize("task", ["niah_multikey_2", "niah_single_3", "vt", "fwe"])
+def test_a_language_needs_only_its_wording(task):
     for sample in Dataset(task, 1500, LANGUAGE, "words", num_samples=3):
         assert sample.language == "es"
         assert sample.length <= 1500
@@ -115,38 +114,116 @@ def test_needles_chains_and_coded_words_need_its_wording_alone(task):
         assert not re.search(r"\{\w+\}", sample.input + sample.answer_prefix)
 
 
-def test_a_run_in_a_language_from_outside(tmp_path):
-    run = Run("niah_single_1", "last", ENGINE, {"tokenizer": "words"}, language=LANGUAGE,
-              length=400, num_samples=3, output=str(tmp_path))  # fmt: skip
+def test_a_run_uses_a_language_from_a_folder(tmp_path):
+    run = run_of(tmp_path, language=LANGUAGE)
     (path,) = run.predict()
-    assert run.language == run.cells[0].language == "es"
     assert {answer.others["language"] for answer in read_predictions(path)} == {"es"}
-    # Its wording, its words and its texts are part of what the answers were made with.
-    pack = languages.load(LANGUAGE).fingerprint
-    assert read_settings(path)["dataset"]["language_pack"] == pack
-    # Known by its code from now on, in this process and in those that it starts.
-    assert languages.load("es") is languages.load(LANGUAGE)
-    assert "es" not in languages.available()
+    pack = languages.load(LANGUAGE)
+    assert read_settings(path)["dataset"]["language_pack"] == pack.fingerprint
+    # From now on its code is known, in this process and in those that it starts.
+    assert languages.load("es") is pack
     told = python("from rulerlib import languages; print(languages.load('es').name)").stdout
     assert told == "Español\n"
 
 
-def test_other_texts_and_other_folders(tmp_path):
-    for name, words in [("nowhere/at/all", "a folder with a language.toml"),
-                        ("dk", "did you mean 'da'")]:  # fmt: skip
-        with pytest.raises(ParameterError, match=words):
-            languages.load(name)
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ('code = "es"', 'code = "da"', "a pack with a code of its own, not 'da'"),
+    ("niah", "needles", "'niah' is missing"),
+    ("nouns", "names", r"nouns\.txt: cannot be read"),
+])  # fmt: skip
+def test_a_bad_language_is_rejected(tmp_path, old, new, message):
+    (tmp_path / "essays.txt").symlink_to(OUTSIDE / "language" / "essays.txt")
     text = (OUTSIDE / "language" / "language.toml").read_text("utf-8")
-    for change, words in [
-        (('code = "es"', 'code = "da"'), "a pack with a code of its own, not 'da'"),
-        (("niah", "needles"), "'niah' is missing"),
-        (("nouns", "names"), r"nouns\.txt: cannot be read"),
-        (("", ""), r"essays: no essays"),
-    ]:
-        folder = tmp_path / str(abs(hash(words)))
-        folder.mkdir()
-        if change != ("", ""):
-            (folder / "essays.txt").symlink_to(OUTSIDE / "language" / "essays.txt")
-        (folder / "language.toml").write_text(text.replace(*change), encoding="utf-8")
-        with pytest.raises(RulerError, match=words):
-            Dataset("niah_single_2", 900, str(folder), "words")
+    (tmp_path / "language.toml").write_text(text.replace(old, new), "utf-8")
+    with pytest.raises(RulerError, match=message):
+        Dataset("niah_single_2", 900, str(tmp_path), "words")
+
+
+# --- Task families --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", CODE)
+def test_an_independent_reader_finds_the_answers_of_a_family(language):
+    assert tasks.names("vt,outside.family:FAMILY") == ["vt", "updates", "updates_16"]
+    for task, count in (("updates", 4), ("updates_16", 16)):
+        data = Dataset(task, 4096, language, "words", 3)
+        for sample in data:
+            codes = CODE[language].findall(sample.input)
+            assert (len(codes), codes[-1:]) == (count, sample.outputs)
+            values = [sample.input[part.start : part.end] for part in sample.parts_of("value")]
+            assert values == codes
+            assert check_lengths(data, sample) >= 4096 - data.maker.filler.longest
+            parts = {"parts": parts_to_data(sample.parts)}
+            wrong = Prediction(0, sample.input, sample.outputs, codes[0], parts)
+            assert tasks.all_tasks()[task].mistake(wrong, False) == "distractor"
+
+
+def test_the_settings_and_source_of_a_family_name_its_cell(module, tmp_path):
+    first = run_of(tmp_path, f"{module()}:FAMILY", knobs={"num_updates": 5}).cells[0]
+    assert first.knobs == {"num_updates": 5}
+    assert Dataset("updates", 300, "en", "words").metadata["family"] == first.family
+    other = module(wording=WORDING.replace("is now", "now is"))
+    tasks.OUTSIDE.clear()
+    second = run_of(tmp_path, f"{other}:FAMILY", knobs={"num_updates": 5}).cells[0]
+    assert second.label != first.label
+
+
+def test_another_process_scores_by_the_family_only_if_it_is_unchanged(
+    module, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    name = module()
+    run_of(tmp_path / "runs", f"{name}:FAMILY", count=2).predict()
+    code = (
+        "from rulerlib import analysis\n"
+        f"scores = analysis.scores(analysis.read_predictions({str(tmp_path / 'runs')!r}))\n"
+        "main = analysis.of_measure(scores)\n"
+        "print(*main['measure'].unique(), *main['category'].unique(), main['value'].mean())\n"
+    )
+    # The last of two numbers is the code; both hold it.
+    done = python(code)
+    assert done.stdout == "last_number multi-hop tracing 1.0\n", done.stderr
+    (tmp_path / f"{name}.py").write_text("raise SystemExit('run')", "utf-8")
+    done = python(code)
+    assert done.stdout.startswith("all_match other"), done.stderr
+    assert "because its files are not here as they were then" in done.stderr
+
+
+def test_a_missing_wording_is_named(module):
+    name = module(wording=WORDING.partition("[da]")[0])
+    tasks.names(f"{name}:FAMILY")
+    with pytest.raises(MissingWordingError, match=rf"{name}\.toml: \[da\] is missing"):
+        Dataset("updates", 300, "da", "words")
+
+
+@pytest.mark.parametrize(("source", "message"), [
+    ("FAMILY = 3", "not int"),
+    (SOURCE + "\nFAMILY = {'vt': Updates()}", "names of their own, not 'vt'"),
+    (SOURCE + "\nUpdates.answer_tokens = 0", "with answer_tokens above 0"),
+])  # fmt: skip
+def test_a_bad_family_is_rejected_in_one_line(module, source, message):
+    name = f"{module(source)}:FAMILY"
+    with pytest.raises(ParameterError, match=rf"tasks is '{name}'.*{message}") as caught:
+        tasks.names(name)
+    assert "\n" not in str(caught.value)
+    assert not tasks.OUTSIDE
+
+
+def test_an_entry_point_makes_the_tasks_of_a_family_known(module, monkeypatch):
+    name = module()
+    points = [EntryPoint("updates", f"{name}:FAMILY", "rulerlib.tasks")]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: points)
+    monkeypatch.setattr(plugins, "installed", plugins.installed.__wrapped__)
+    for place, function in ((outside, "installed"), (tasks, "_own_and_installed")):
+        fresh = functools.cache(getattr(place, function).__wrapped__)
+        monkeypatch.setattr(place, function, fresh)
+    assert tasks.names("updates_16,vt") == ["updates_16", "vt"]
+    assert tasks.names("all")[-2:] == ["updates", "updates_16"]
+    assert Dataset("updates", 300, "en", "words")[0].outputs
+
+
+def test_the_frontier_is_loaded_only_when_it_is_named():
+    code = "from rulerlib import tasks; import sys; tasks.names('vt,niah_single_1');"
+    code += "print([name for name in sys.modules if 'frontier' in name]);"
+    code += "print(tasks.names('frontier') == [*tasks.FRONTIER], tasks.all_tasks()['mrcr'].family)"
+    assert python(code).stdout.splitlines() == ["[]", "True mrcr"]

@@ -86,7 +86,7 @@ class Asked(NamedTuple):
     named: tuple[str, ...]
 
 
-class Part(NamedTuple):
+class Selection(NamedTuple):
     """A part of the messages: its name in a question, its dates (none: all), and its people."""
 
     within: str
@@ -366,18 +366,20 @@ class Records(Task):
             draft.least = least
         return drafts, partial(self._fill, streams, least, state)
 
-    def _parts(self, users: list[str], rng: random.Random) -> list[Part]:
+    def _parts(self, users: list[str], rng: random.Random) -> list[Selection]:
         """Return the parts that a question can be about."""
         fill = partial(self.language.fill, "records", "within")
         if self.within == "all":
-            return [Part(fill("all"), [], users)]
+            return [Selection(fill("all"), [], users)]
         if rng.random() < 0.5:
-            return [Part(fill("user", user=user), [], [user]) for user in users]
+            return [Selection(fill("user", user=user), [], [user]) for user in users]
         most = len(DAYS) // len(users)
         days = rng.randint(most // 2 + 1, most)
         first = rng.randint(0, len(DAYS) - days * len(users))
         spans = [DAYS[first + at * days :][:days] for at in range(len(users))]
-        return [Part(fill("dates", start=span[0], end=span[-1]), span, users) for span in spans]
+        return [
+            Selection(fill("dates", start=span[0], end=span[-1]), span, users) for span in spans
+        ]
 
     def _questions(
         self, index: int, rng: random.Random, queries: int, labels: Sequence[str], parts: int

@@ -1,7 +1,6 @@
-"""The playground: what is set is what is asked, every token has its place, no error is silent.
+"""The playground: prompts match the dataset, every token has a label, and no error is silent.
 
-The prompts are held against `rulerlib.dataset` and whole tokenizations, the page against its
-widgets' values. `tests/test_playground_browser.py` moves it in a real browser.
+`tests/test_playground_browser.py` uses it in a real browser.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ SHED = {"needle": "The code of the shed is {4711}.", "question": "What is the co
 
 
 class Reader(Parrot):
-    """An engine that is told what to say."""
+    """An engine whose answers the test chooses."""
 
     name = "somewhere/reader"
 
@@ -47,7 +46,7 @@ class Reader(Parrot):
 
 
 def right(play):
-    """An engine says what is wanted of it."""
+    """Make the engine answer correctly."""
     play.model.said = lambda prompt: f" {' og '.join(play.prompt.sample.outputs)}."
     return play
 
@@ -58,14 +57,14 @@ def make(**given):
 
 
 def needles(prompt):
-    """The needles of a prompt, from the start to the end: (text, whether it is asked for)."""
+    """Return the needles of a prompt in order: (text, whether it is requested)."""
     text = prompt.sample.input
     return [(text[part.start : part.end], part.role == "needle")
             for part in prompt.sample.parts_of("needle", "distractor")]  # fmt: skip
 
 
 class Seen(Markup):
-    """What a browser sees: elements and text, and no script in an attribute."""
+    """Read HTML, and check that no attribute has a script."""
 
     def __init__(self, markup):
         super().__init__(markup)
@@ -76,7 +75,7 @@ class Seen(Markup):
 @pytest.mark.parametrize("depth", [0, 33, 100])
 @pytest.mark.parametrize("haystack", ["essay", "noise", "needle"])
 @pytest.mark.parametrize("language", ["da", "en"])
-def test_one_needle_is_the_dataset_s_own_sample(language, haystack, depth):
+def test_one_needle_matches_the_dataset(language, haystack, depth):
     play = make(language=language, haystack=haystack, seed=7)
     play.set(depth=depth, index=3, length=1024)
     knobs = {"haystack": haystack, "depth": depth}
@@ -84,7 +83,7 @@ def test_one_needle_is_the_dataset_s_own_sample(language, haystack, depth):
     assert play.prompt.sample == data[3]
 
 
-def test_the_other_needles_stay_where_they_are():
+def test_other_needles_do_not_move():
     play = make(num_needles=2, num_distractors=3, length=2048, num_lengths=1)
     seen, others = [], []
     for depth in (0, 50, 51, 100):
@@ -98,13 +97,13 @@ def test_the_other_needles_stay_where_they_are():
     knobs = {"num_needle_k": 5, "num_needle_q": 2}
     free = Dataset("niah_single_2", 2048, "da", "words", knobs=knobs)[0]
     for depths in others:
-        # As RULER places them; a needle more before them moves them by its length.
+        # One more needle before them shifts them by its length.
         assert depths == pytest.approx(free.depths[1:], abs=2)
 
 
 @pytest.mark.parametrize("kind", ["words", "bytelevel", "nasty"])
 @pytest.mark.filterwarnings("ignore:The tokenizer")
-def test_every_token_of_the_budget_is_accounted_for(kind, request):
+def test_budget_accounts_for_every_token(kind, request):
     tokenizer = request.getfixturevalue(kind)
     play = make(model=Reader(tokenizer=tokenizer), num_distractors=2, num_needles=2, depth=40)
     prompt = play.prompt
@@ -120,24 +119,25 @@ def test_every_token_of_the_budget_is_accounted_for(kind, request):
         firsts = [at for at, part in enumerate(prompt.parts)
                   if part in ("needle", "distractor") and prompt.parts[at - 1] != part]  # fmt: skip
         assert firsts == sorted(prompt.sample.token_positions)
-    # Read in order, the tokens of a part are its text.
+    # The tokens of a part, in order, are its text.
     for text, asked in needles(prompt):
         part = "needle" if asked else "distractor"
         texts = [prompt.fed[start:end] for (start, end), at in
                  zip(prompt.tokens, prompt.parts, strict=True) if at == part]  # fmt: skip
-        # Tokens that cross the ends of sentences belong to the sentence that they end in.
+        # A token that crosses the end of a sentence belongs to the sentence in which it ends.
         if kind != "nasty":
             assert text.replace(" ", "") in "".join(texts).replace(" ", "")
 
 
 FORMATS = [
-    {"chat": False}, {"answer_prefix": "user"}, {"answer_prefix": "none"},
-    {"chat": False, "answer_prefix": "user"}, {"answer_prefix": "user", "thinking_tokens": 100},
-]  # fmt: skip
+    {"chat": False, "answer_prefix": "user"},
+    {"answer_prefix": "none"},
+    {"answer_prefix": "user", "thinking_tokens": 100},
+]
 
 
 @pytest.mark.parametrize("chosen", FORMATS, ids=str)
-def test_every_format_fills_the_budget_and_is_asked(chosen, bytelevel):
+def test_every_format_fills_the_budget(chosen, bytelevel):
     play = make(model=Reader(tokenizer=bytelevel), format=PromptFormat(**chosen))
     prompt, frame = play.prompt, PromptFormat(**chosen).frame(bytelevel)
     spent = prompt.budget()
@@ -165,18 +165,14 @@ def test_a_notebook_sets_the_format():
         Playground(Reader(limit=1024), length=1024, format=chosen)
 
 
-def test_texts_of_a_file_or_folder_are_read_where_nothing_is_typed(tmp_path):
+def test_texts_are_read_from_a_folder(tmp_path):
     (tmp_path / "one.txt").write_text("Der var engang en kat. Den sov.", "utf-8")
     play = make(texts=str(tmp_path))
     assert play.setting.haystack == "text"
     assert "Der var engang en kat." in play.prompt.sample.input
-    path = tmp_path / "one.jsonl"
-    path.write_text('{"text": "Der var \\u0093engang\\u0094 en kat."}', "utf-8")
-    play = Playground.from_notebook({"texts": str(path)})
-    assert "Der var “engang” en kat." in play.prompt.sample.input
 
 
-def test_your_own_needle_with_a_value_of_your_own():
+def test_a_needle_can_have_a_fixed_value():
     play = make(language="en", depth=50, **SHED, prefix="The code is")
     sample = play.prompt.sample
     assert sample.outputs == ["4711"]
@@ -205,7 +201,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("changes", "said"), BAD, ids=lambda value: str(value)[:30])
-def test_what_cannot_work_is_one_sentence_and_changes_nothing(changes, said):
+def test_errors_are_one_sentence_and_change_nothing(changes, said):
     play = make(model=Reader(limit=3000))
     before = play.setting
     with pytest.raises((ParameterError, DataError)) as caught:
@@ -216,7 +212,7 @@ def test_what_cannot_work_is_one_sentence_and_changes_nothing(changes, said):
     assert play.prompt.setting == before
 
 
-def test_an_answer_is_judged_kept_and_counted():
+def test_answers_are_scored_cached_and_counted():
     play = right(make(num_needles=2, depth=10))
     answer = play.ask()
     assert answer.right
@@ -228,7 +224,7 @@ def test_an_answer_is_judged_kept_and_counted():
     assert "Right" in repr(answer)
 
 
-def test_all_values_of_a_key_are_wanted_and_one_of_them_is_moved():
+def test_all_values_of_a_key_are_requested_and_one_moves():
     play = make(num_values=4, depth=0)
     assert "num_values 4" in play.setting.label()
     found = {}
@@ -243,7 +239,7 @@ def test_all_values_of_a_key_are_wanted_and_one_of_them_is_moved():
     assert "Partly right, 3 of 4" in play.ask().verdict()
 
 
-def test_asking_shows_the_verdict_and_fills_a_cell():
+def test_page_shows_the_verdict_and_counts_it():
     page = Page(right(make(length=1024, num_lengths=1)))
     assert "Not asked" in page.answer.value
     page.ask.click()
@@ -259,7 +255,7 @@ def test_asking_shows_the_verdict_and_fills_a_cell():
     assert "2 of 2" in page.cells[depth, 1024].description
 
 
-def test_a_model_that_fails_says_so_on_the_page():
+def test_page_shows_errors_of_the_model():
     def fail(prompt):
         raise ParameterError("model", "x", "a model that loads (the file is damaged)")
 
@@ -275,13 +271,12 @@ def test_a_model_that_fails_says_so_on_the_page():
     assert "ZeroDivisionError" in Seen(page.alert.value).text
     with pytest.raises(ZeroDivisionError):
         page.check()
-    # And it can be asked again.
     play.model.said = lambda prompt: "12"
     page.ask.click()
     assert "12" in Seen(page.answer.value).text
 
 
-def test_what_users_and_models_write_is_text():
+def test_text_of_users_and_models_is_escaped():
     play = make(model=Reader(lambda prompt: EVIL))
     play.model.name = f"x/{EVIL}"
     page = Page(play)
@@ -300,9 +295,9 @@ def test_what_users_and_models_write_is_text():
 
 
 words = st.sampled_from(
-    ["", " ", "x", "{value}", "{key} {value}", "{4711}", "{key}: {4711}", "{", "}", "{}", "{key}",
+    ["", " ", "{value}", "{key} {value}", "{4711}", "{key}: {4711}", "{", "{}", "{key}",
      "{context}", "{type} {value} {key}", EVIL, "\\1 {value}", "a\nb {key}\t{value}",
-     "4711", "æ\x07", "{query} {value}", "🐟 {value} {key}", "Ø" * 300]
+     "æ\x07", "{query} {value}", "🐟 {value} {key}", "Ø" * 300]
 )  # fmt: skip
 SPACE = {
     "language": st.sampled_from(["da", "en"]),
@@ -324,10 +319,10 @@ _shared = {}
 @given(st.lists(st.sampled_from(sorted(SPACE)).flatmap(
     lambda name: st.tuples(st.just(name), SPACE[name])), min_size=1, max_size=5))  # fmt: skip
 @example([("haystack", "text"), ("text", EVIL), ("num_needles", 8), ("num_distractors", 8)])
-def test_no_combination_of_controls_fails(moves):
-    """Whatever is moved to wherever: a prompt within its budget, or one clear sentence."""
-    page = _shared.setdefault("page", None) or Page(make())
-    _shared["page"] = page
+def test_any_combination_of_controls_works_or_is_refused(moves):
+    if "page" not in _shared:
+        _shared["page"] = Page(make())
+    page = _shared["page"]
     page.play.setting = Setting(length=1024)
     page.refresh()
     for name, value in moves:
@@ -354,7 +349,7 @@ def test_no_combination_of_controls_fails(moves):
     assert page.play.answers[page.play.setting].prompt.fed in page.play.model.asked
 
 
-def test_the_state_needs_no_widgets_and_the_page_says_which_package_it_needs(monkeypatch):
+def test_state_needs_no_widgets_and_page_names_the_missing_package(monkeypatch):
     for name in ("ipywidgets", "IPython", "matplotlib"):
         monkeypatch.setitem(sys.modules, name, None)
     play = make(length=1024, num_lengths=1)

@@ -1,7 +1,7 @@
 """The playground: move one needle through a haystack, and ask the model for it.
 
 ``setting``
-    the values of the controls, and the texts of the page;
+    the values of the controls, and the page's texts;
 ``prompt``
     the prompt of a setting with a label for each token, and the model's answer with a verdict;
 ``state``
@@ -13,7 +13,7 @@
 
     play = Playground(model="lille", length=4096)
     play.set(depth=33, num_distractors=3)
-    play.prompt.sample.input      # with its answer at most play.setting.length tokens
+    play.prompt.sample.input      # prompt and answer have at most play.setting.length tokens
     play.ask().right              # the model's answer, judged by rulerlib.metrics
     Page(play)                    # as the last line of a cell
 """

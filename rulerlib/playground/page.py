@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import html
 import itertools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,9 +17,7 @@ from rulerlib.errors import RulerError
 from rulerlib.playground.setting import ROWS, STATIC, TEXTS, WORDING, where
 from rulerlib.playground.state import Playground
 
-_COUNTS = ("num_needles", "num_distractors", "num_values")
-
-# Needles of each kind that the page offers.
+# The largest number of needles of each kind on the page.
 MOST = 8
 
 LABELS: dict[str, str] = TEXTS["labels"]
@@ -35,12 +32,14 @@ class Page:
     Parameters
     ----------
     play
-        The state, which may also be read and set from other cells; `refresh` draws it anew.
+        The state. Other cells may read and set it; `refresh` draws it again.
 
     Attributes
     ----------
     controls
         The widgets by the names of the fields of `Setting`.
+    cells
+        The buttons of the table by depth and length.
     failures
         Unexpected exceptions.
 
@@ -52,14 +51,17 @@ class Page:
 
     def __init__(self, play: Playground) -> None:
         self.play, self.failures = play, list[Exception]()
-        self._w = packages.load("ipywidgets", "notebook", "The playground's page")
+        w = self._w = packages.load("ipywidgets", "notebook", "The playground's page")
         self._shown = next(reversed(play.answers.values()), None)
         self._quiet = False
         # The texts on the page, as HTML; everything from users and models is escaped.
         self.alert, self.budget, self.prompt, self.answer, self.status = (
-            self._w.HTML() for _ in range(5)
+            w.HTML() for _ in range(5)
         )
         self.controls = self._make_controls()
+        for name, control in self.controls.items():
+            control.description = LABELS[name]
+            control.observe(self._guarded(self._moved), names="value")
         self.ask = self._button("ask", self._ask)
         self.ask.button_style = "primary"
         self.another = self._button("another", self._draw_another)
@@ -77,7 +79,7 @@ class Page:
     def check(self) -> None:
         """Raise the first unexpected exception, if there was one.
 
-        Call it in the last cell of a notebook, so that executing the notebook fails if a callback
+        Call it in the last cell of a notebook: executing the notebook then fails if a callback
         failed.
 
         Raises
@@ -96,53 +98,65 @@ class Page:
         return button
 
     def _make_controls(self) -> dict[str, Any]:
-        w, setting, late = self._w, self.play.setting, {"continuous_update": False}
-        packs = {languages.load(code).name: code for code in languages.available()}
-        haystacks, types = (
-            {name: value for value, name in TEXTS[names].items()}
-            for names in ("haystacks", "types")
-        )
+        w, setting = self._w, self.play.setting
+        packs = [(languages.load(code).name, code) for code in languages.available()]
+        haystacks = [(label, name) for name, label in TEXTS["haystacks"].items()]
+        types = [(label, name) for name, label in TEXTS["types"].items()]
         lengths = [(f"{length:,}", length) for length in self.play.lengths]
         controls = {
             "language": w.Dropdown(options=packs),
             "haystack": w.Dropdown(options=haystacks),
-            "length": w.SelectionSlider(options=lengths, **late),
+            "length": w.SelectionSlider(options=lengths, continuous_update=False),
             "depth": w.IntSlider(min=0, max=100),
-            **{
-                name: w.BoundedIntText(
-                    min=int(name != "num_distractors"), max=max(MOST, getattr(setting, name))
-                )
-                for name in _COUNTS
-            },
-            **{name: w.Dropdown(options=types) for name in ("type_needle_k", "type_needle_v")},
-            **{name: w.Text(**late) for name in WORDING},
-            "text": w.Textarea(rows=5, **late),
         }
-        for name, control in controls.items():
-            control.description = LABELS[name]
-            control.observe(self._guarded(self._moved), names="value")
+        for name, least in (("num_needles", 1), ("num_distractors", 0), ("num_values", 1)):
+            most = max(MOST, getattr(setting, name))
+            controls[name] = w.BoundedIntText(min=least, max=most)
+        for name in ("type_needle_k", "type_needle_v"):
+            controls[name] = w.Dropdown(options=types)
+        for name in WORDING:
+            controls[name] = w.Text(continuous_update=False)
+        controls["text"] = w.Textarea(rows=5, continuous_update=False)
         return controls
 
     def _box(self, kind: str, *parts: Any) -> Any:
-        """Return controls, names of controls and HTML in a box with a class of the style sheet."""
-        children = [
-            part if not isinstance(part, str) else self.controls.get(part) or self._w.HTML(part)
-            for part in parts
-        ]
-        box = (self._w.HBox if kind == "row" else self._w.VBox)(children)
+        """Return widgets, names of controls and HTML in a box with a class of the style sheet."""
+        children = []
+        for part in parts:
+            if isinstance(part, str):
+                part = self.controls[part] if part in self.controls else self._w.HTML(part)
+            children.append(part)
+        box = self._w.HBox(children) if kind == "row" else self._w.VBox(children)
         box.add_class(f"ruler-{kind}")
         return box
 
     def _layout(self) -> Any:
-        first = self._box("column", "language", "haystack", "length")
-        second = self._box("column", *_COUNTS, "type_needle_k", "type_needle_v")
-        words = self._box("words", f"<h3>{LABELS['own']}</h3>", TEXTS["hint"], *WORDING, "text")
         # On wide pages, the controls and the answer are next to the prompt.
         left = self._box(
-            "side", self._box("row", first, second), "depth", self.alert, self.budget,
-            self._box("row", self.ask, self.another), self.status, self.answer,
-            f"<h3>{LABELS['found']}</h3>", self._make_grid(), TEXTS["key"], words,
-        )  # fmt: skip
+            "side",
+            self._box(
+                "row",
+                self._box("column", "language", "haystack", "length"),
+                self._box(
+                    "column",
+                    "num_needles",
+                    "num_distractors",
+                    "num_values",
+                    "type_needle_k",
+                    "type_needle_v",
+                ),
+            ),
+            "depth",
+            self.alert,
+            self.budget,
+            self._box("row", self.ask, self.another),
+            self.status,
+            self.answer,
+            f"<h3>{LABELS['found']}</h3>",
+            self._make_grid(),
+            TEXTS["key"],
+            self._box("words", f"<h3>{LABELS['own']}</h3>", TEXTS["hint"], *WORDING, "text"),
+        )
         right = self._box("side", f"<h3>{LABELS['prompt']}</h3>", self.prompt)
         style = f"<style>{(STATIC / 'page.css').read_text('utf-8')}</style>"
         return self._box("play", style, self._box("row", left, right))
@@ -160,7 +174,7 @@ class Page:
         grid.add_class("ruler-grid")
         return grid
 
-    # --- What happens ------------------------------------------------------------------------
+    # --- Callbacks ---------------------------------------------------------------------------
 
     def _guarded(self, action: Callable[[], None]) -> Callable[[Any], None]:
         """Return a callback that shows its errors, which ipywidgets would swallow."""
@@ -172,8 +186,7 @@ class Page:
                 words = html.escape(str(error))
                 if not isinstance(error, RulerError):
                     self.failures.append(error)
-                    name = type(error).__name__
-                    words = f"Something went wrong that should not have: {name}: {words}"
+                    words = f"Unexpected error: {type(error).__name__}: {words}"
                 self.alert.value = f"<div role='alert' class='ruler-say ruler-bad'>{words}</div>"
 
         return call
@@ -181,7 +194,7 @@ class Page:
     def _moved(self) -> None:
         if self._quiet:
             return
-        # A prompt that cannot be made cannot be asked; the last one stays on the page.
+        # If the prompt cannot be built, the last one stays on the page but cannot be asked.
         self.ask.disabled = self.another.disabled = True
         self.play.set(**{name: control.value for name, control in self.controls.items()})
         self._draw()
@@ -201,10 +214,10 @@ class Page:
         finally:
             self._draw()
 
-    # --- Drawing it --------------------------------------------------------------------------
+    # --- Drawing -----------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Draw the state of the playground, however it came about."""
+        """Draw the state of the playground, for example after a cell has changed it."""
         self._quiet = True
         try:
             for name, control in self.controls.items():
@@ -215,7 +228,7 @@ class Page:
         self._draw()
 
     def _draw(self) -> None:
-        """Draw the page for a valid state."""
+        """Draw everything except the controls."""
         prompt = self.play.prompt
         self.alert.value = ""
         self.ask.disabled = self.another.disabled = False
@@ -240,10 +253,10 @@ class Page:
             (row["depth"], row["length"]): (row["n"], row["found"])
             for row in self.play.by_depth(setting).to_dict("records")
         }
+        here = depth_bin(setting.depth, len(ROWS)), setting.length
         for (depth, length), cell in self.cells.items():
             place = depth_bin(depth, len(ROWS)), length
-            n, share = shares.get(place, (0, math.nan))
+            n, share = shares.get(place, (0, float("nan")))
             cell.description = f"{depth} %: " + (f"{round(share * n)} of {n}" if n else "ask")
             cell.style.button_color, cell.style.text_color = plots.shade(share)
-            current = place == (depth_bin(setting.depth, len(ROWS)), setting.length)
-            cell.layout.border = "2px solid #2563eb" if current else "1px solid #8888"
+            cell.layout.border = "2px solid #2563eb" if place == here else "1px solid #8888"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from rulerlib import errors, models, predict
-from rulerlib.errors import LONGEST, ParameterError, one_of, require, whole_number
+from rulerlib.errors import LONGEST, ParameterError, one_of, whole_number
 from rulerlib.parameters import halves
 from rulerlib.parsing import notebook_parameters
 from rulerlib.playground.prompt import TASK, Answer, MarkedPrompt, Samples
-from rulerlib.playground.setting import ROWS, TEXTS, Setting
+from rulerlib.playground.setting import ROWS, RULES, Setting
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.texts import read_texts
@@ -23,39 +22,38 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-# Counted haystacks that are kept, each of another setting.
-_KEPT = 16
+# Number of cached datasets: counting a long haystack would delay every move of a slider.
+_CACHED = 16
 
 _FORMAT = [item.name for item in fields(PromptFormat)]
 _CONTROLS = [item.name for item in fields(Setting)]
 
 
 class Playground:
-    """The state of the playground, and what can be done with it.
+    """The state of the playground: a setting, its prompt and all answers so far.
 
     Parameters
     ----------
     model
-        ``"lille"`` (the model inside), a folder, a hub name, or a loaded `rulerlib.models.Model`.
+        ``"lille"`` (the bundled model), a folder, a hub name, or a loaded `rulerlib.models.Model`.
     engine, engine_options
         As in `rulerlib.models.load`.
     length, num_lengths
-        The longest length that is offered, in tokens, and how many are: it, its half, the half of
-        that, ...
+        The longest length in tokens, and the number of lengths: the longest, half of it, a
+        quarter, ...
     seed
         Another seed gives other keys and values.
     format
-        How a question becomes a prompt. Tokens for thinking are added to the length.
+        The prompt format. Tokens for thinking are added to the length.
     texts
         A file or folder for the haystack ``"text"``, used if ``text`` is empty.
     setting
-        Initial values of `Setting`, except ``length``, which starts at the second shortest of the
-        lengths.
+        Initial values of `Setting`, except ``length``, which is initially the second shortest.
 
     Raises
     ------
     ParameterError
-        If a value cannot work; before any weights are loaded.
+        If a value is not allowed; raised before any weights are loaded.
     DataError
         If a text is damaged.
     MissingExtraError
@@ -85,11 +83,20 @@ class Playground:
         self.lengths = halves(length, num_lengths)
         self.texts = None if texts is None else read_texts(texts)
         self.answers: dict[Setting, Answer] = {}
-        self._samples = functools.lru_cache(maxsize=_KEPT)(self._make_samples)
+        self._samples: dict[Setting, Samples] = {}
         if self.texts is not None:
             setting = {"haystack": "text", **setting}
-        second = min(1, num_lengths - 1)
-        self.setting = self._first(Setting(**setting), self.lengths[second:])
+        self.setting = self._first(Setting(**setting))
+
+    def _first(self, setting: Setting) -> Setting:
+        """Return the setting at the second shortest length, or at the next one that fits."""
+        for length in self.lengths[1:-1]:
+            try:
+                return self.prompt_of(replace(setting, length=length)).setting
+            except ParameterError as error:
+                if error.parameter != "length":
+                    raise
+        return self.prompt_of(replace(setting, length=self.lengths[-1])).setting
 
     @classmethod
     def from_notebook(cls, namespace: Mapping[str, Any]) -> Self:
@@ -98,12 +105,12 @@ class Playground:
         Parameters
         ----------
         namespace
-            ``globals()``, before anything but parameters was set.
+            ``globals()``, before the notebook sets anything except parameters.
 
         Raises
         ------
         ParameterError
-            If one of them cannot work, or the notebook has no such parameter.
+            If a value is not allowed, or there is no parameter of that name.
         DataError, MissingExtraError
             As in `Playground`.
         """
@@ -122,26 +129,17 @@ class Playground:
     def _check_limit(self, length: int) -> None:
         if self.model.limit is not None:
             most = self.model.limit - self.format.thinking_tokens
-            limit = f"at most {most}, what '{self.model.name}' can take"
-            require(length <= most, "length", length, limit)
-
-    def _first(self, setting: Setting, lengths: Sequence[int]) -> Setting:
-        """Return the setting at the first of some lengths, or the next that is enough."""
-        length, *longer = lengths
-        try:
-            return self.prompt_of(replace(setting, length=length)).setting
-        except ParameterError as error:
-            if error.parameter != "length" or not longer:
-                raise
-        return self._first(setting, longer)
+            if length > most:
+                allowed = f"at most {most}, what '{self.model.name}' can take"
+                raise ParameterError("length", length, allowed)
 
     def set(self, **changes: Any) -> Setting:
-        """Move controls, and return the new setting: all of ``changes`` hold, or none.
+        """Move controls, and return the new setting. An error changes nothing.
 
         Raises
         ------
         RulerError
-            If there is no such control, or a value cannot work.
+            If there is no such control, or a value is not allowed.
         """
         for name in changes:
             one_of("the control", name, _CONTROLS)
@@ -165,26 +163,40 @@ class Playground:
         return MarkedPrompt.of(setting, self.samples_of(setting))
 
     def samples_of(self, setting: Setting) -> Samples:
-        """Return the samples of a setting, at all depths; its haystack is counted once.
+        """Return the samples of a setting at all depths. The last datasets are cached.
 
         Raises
         ------
         ParameterError
-            If the length is too short or too long, or a text of the user's own is missing.
+            If the length is too short or too long, or the user's own text is missing.
         """
-        return self._samples(replace(setting, depth=0, index=0))
+        setting = replace(setting, depth=0, index=0)
+        if setting not in self._samples:
+            samples = self._make_samples(setting)
+            if len(self._samples) == _CACHED:
+                del self._samples[next(iter(self._samples))]
+            self._samples[setting] = samples
+        return self._samples[setting]
 
     def _make_samples(self, setting: Setting) -> Samples:
         self._check_limit(setting.length)
         texts = None
         if setting.haystack == "text":
             texts = (setting.text,) if setting.text else self.texts
-            require(texts, "text", "", TEXTS["rules"]["text"])
+            if not texts:
+                raise ParameterError("text", "", RULES["text"])
         return Samples(
-            TASK, setting.length, setting.pack(), self.model.tokenizer, num_samples=1,
-            seed=self.seed, texts=texts, format=self.format, knobs=setting.knobs(),
+            TASK,
+            setting.length,
+            setting.pack(),
+            self.model.tokenizer,
+            num_samples=1,
+            seed=self.seed,
+            texts=texts,
+            format=self.format,
+            knobs=setting.knobs(),
             own=setting.own_value,
-        )  # fmt: skip
+        )
 
     def ask(self, setting: Setting | None = None) -> Answer:
         """Return the model's answer; answers are cached, because decoding is greedy.
@@ -214,8 +226,8 @@ class Playground:
     def ask_all(self, depths: Iterable[float], lengths: Iterable[int]) -> list[Answer]:
         """Return the answers at each depth and length, short lengths first.
 
-        A length that is too short for the setting, or too long for the model, is left out. The
-        controls stay at the last one asked.
+        Lengths that are too short for the setting or too long for the model are skipped. The
+        controls stay where the last question was asked.
 
         Parameters
         ----------
@@ -248,35 +260,36 @@ class Playground:
         Parameters
         ----------
         kind
-            Only those of settings that differ from this one in depth, length and index alone.
+            If given, yield only answers to settings that differ from this one in depth, length
+            and index.
         """
         for setting, answer in list(self.answers.items()):
             if kind is None or setting.kind == kind.kind:
                 about = {"language": setting.language, "length": setting.length}
                 record = answer.prediction
-                # The first needle counts at the depth of its button: the nearest sentence boundary
-                # may be in another row.
+                # The first needle counts at the depth of its button, because the nearest sentence
+                # boundary may be in another row.
                 depths = [setting.depth, *record.others["depths"][1:]]
                 record = replace(record, others={**record.others, "depths": depths})
                 yield {"model": self.name, "task": setting.label(), **about}, record
 
     def by_depth(self, kind: Setting | None = None) -> pd.DataFrame:
-        """Return the share of needles found by depth and length, of all answers so far.
+        """Return the share of needles found by depth and length, over all answers so far.
 
-        See `rulerlib.analysis.by_depth`; each needle that was asked for counts at its own depth.
-        ``kind`` chooses among the answers as in `predictions`.
+        See `rulerlib.analysis.by_depth`; each requested needle counts at its own depth. ``kind``
+        selects answers as in `predictions`.
         """
         from rulerlib import analysis
 
         return analysis.by_depth(analysis.scores(self.predictions(kind)), bins=len(ROWS))
 
     def heatmap(self) -> Figure:
-        """Return the heatmap of `by_depth`, of the answers to the current kind of setting.
+        """Return the heatmap of `by_depth` for the current kind of setting.
 
         Raises
         ------
         ParameterError
-            If nothing of this kind was asked yet.
+            If there are no answers of this kind yet.
         """
         from rulerlib import plots
 

@@ -33,7 +33,7 @@ export class Texts {
     return this.normal(this.trimmed(this.trimmed(said).replace(/[\x00-\x1f]/g, "\n")));
   }
 
-  // rulerlib.playground.answer.ending
+  // rulerlib.playground.prompt.Answer
   ending(said, values, finished) {
     if (finished) return "finished";
     const text = this.judged(said);
@@ -47,7 +47,7 @@ export class Texts {
     return values.filter((value) => text.includes(this.normal(value))).length;
   }
 
-  // rulerlib.playground.answer.verdict
+  // rulerlib.playground.prompt.Answer
   verdict(said, outputs, others) {
     const right = this.found(said, outputs);
     if (right === outputs.length) return right === 1 ? "right" : "all";

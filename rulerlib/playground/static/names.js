@@ -1,5 +1,5 @@
-// ipywidgets gives a slider's handle no name, and a widget made in Python cannot; so the page
-// copies each row's label to whatever in it can be reached by keyboard and has no name yet.
+// ipywidgets gives the handle of a slider no accessible name. This script copies the label of each
+// row to the handles and readouts that have none.
 (() => {
   const name = () => document.querySelectorAll(
     ".ruler-play [role=slider]:not([aria-label]), .ruler-play .widget-readout:not([aria-label])"

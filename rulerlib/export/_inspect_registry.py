@@ -1,6 +1,6 @@
 """Tasks, solver and scorer that inspect_ai finds by the entry point of this package.
 
-Each family is a task, ``rulerlib/niah``, and ``rulerlib/ruler`` is the thirteen. From Python::
+Each family is a task, ``rulerlib/niah``, and ``rulerlib/ruler`` has all thirteen. From Python::
 
     inspect_ai.eval("rulerlib/niah", task_args={"length": 8192}, model="hf/Qwen/Qwen3-0.6B")
 
@@ -21,17 +21,32 @@ from rulerlib.errors import RulerError
 from rulerlib.export import inspect_ai as ours
 from rulerlib.tasks import documents
 
-ai, dataset, model, scorer, solver, errors, markup = (
-    packages.load(name, "inspect", "Running our tasks in inspect_ai")
-    for name in (
-        "inspect_ai", "inspect_ai.dataset", "inspect_ai.model", "inspect_ai.scorer",
-        "inspect_ai.solver", "inspect_ai._util.error", "rich.markup",
-    )
-)  # fmt: skip
+
+def _load(name: str) -> Any:
+    return packages.load(name, "inspect", "Running our tasks in inspect_ai")
 
 
-# inspect_ai loads this module before it runs a task file, which it does in that file's folder.
+ai = _load("inspect_ai")
+dataset = _load("inspect_ai.dataset")
+model = _load("inspect_ai.model")
+scorer = _load("inspect_ai.scorer")
+solver = _load("inspect_ai.solver")
+errors = _load("inspect_ai._util.error")
+markup = _load("rich.markup")
+
+# inspect_ai loads this module before it changes to the folder of a task file.
 _START = os.getcwd()
+
+# The parameters of the released DROP, in the revision that inspect_evals reads.
+_RELEASED: dict[str, Any] = {
+    "source": "EleutherAI/drop@619386fc7ffe6dace3cc6d3483c69b164ebf6bf3",
+    "language": "en",
+    "task": "drop_1",
+    "fewshot": 3,
+    "fewshot_seed": 42,
+    # Reasoning steps and an answer, as in other harnesses.
+    "tokens_to_generate": 2048,
+}
 
 
 @contextlib.contextmanager
@@ -43,7 +58,7 @@ def _one_sentence() -> Iterator[None]:
         raise errors.PrerequisiteError(markup.escape(str(error))) from error
 
 
-def _asked_model() -> tuple[str, str | None]:
+def _evaluated_model() -> tuple[str, str | None]:
     """Return the provider of the model that is evaluated, and the tokenizer of a local one."""
     try:
         evaluated = model.get_model()
@@ -59,11 +74,10 @@ def _task(name: str, family: str | None) -> Callable[..., Any]:
 
     def make(**parameters: Any) -> Any:
         with _one_sentence():
-            posed = ours.pose(family, *_asked_model(), **parameters)
+            posed = ours.pose(family, *_evaluated_model(), **parameters)
+        samples = [dataset.Sample(**record) for record in posed.records]
         return ai.Task(
-            dataset=dataset.MemoryDataset(
-                [dataset.Sample(**record) for record in posed.records], name=name
-            ),
+            dataset=dataset.MemoryDataset(samples, name=name),
             solver=ask(posed.template),
             scorer=judged(posed.tasks),
             config=model.GenerateConfig(temperature=0),
@@ -78,21 +92,10 @@ def _task(name: str, family: str | None) -> Callable[..., Any]:
         for parameter, default in ours.parameters(family).items()
     ]
     # Unknown names are passed on, so that we reject them; inspect_ai would only warn.
-    make.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [*named, kind("parameters", kind.VAR_KEYWORD)]
-    )
+    others = kind("parameters", kind.VAR_KEYWORD)
+    make.__signature__ = inspect.Signature([*named, others])  # type: ignore[attr-defined]
     task: Callable[..., Any] = ai.task(make, name=name)
     return task
-
-
-# The parameters of the released DROP.
-_RELEASED: dict[str, Any] = {
-    # The revision that inspect_evals reads.
-    "source": "EleutherAI/drop@619386fc7ffe6dace3cc6d3483c69b164ebf6bf3",
-    "language": "en", "task": "drop_1", "fewshot": 3, "fewshot_seed": 42,
-    # Room for reasoning steps and an answer, as in other harnesses.
-    "tokens_to_generate": 2048,
-}  # fmt: skip
 
 
 def released(**parameters: Any) -> dict[str, Any]:
@@ -108,12 +111,12 @@ def released(**parameters: Any) -> dict[str, Any]:
     values = {name: value for name, value in parameters.items() if value is not None}
     if "data" in values:
         return values
-    values = _RELEASED | values
-    return {"num_samples": documents.opened(values["source"]).num_questions} | values
+    values = {**_RELEASED, **values}
+    return {"num_samples": documents.opened(values["source"]).num_questions, **values}
 
 
 def released_drop(**parameters: Any) -> Any:
-    """Return DROP itself as a task of inspect_ai, see ``DROP/task.py``.
+    """Return the released DROP as a task of inspect_ai, see ``DROP/task.py``.
 
     Relative paths start at the folder in which the command was typed.
     """
@@ -121,7 +124,8 @@ def released_drop(**parameters: Any) -> Any:
         return TASKS["drop"](**released(**parameters))
 
 
-def _ask(template: str | None) -> Any:
+@solver.solver  # type: ignore[untyped-decorator]
+def ask(template: str | None) -> Any:
     """Return a solver with the answer length of each task."""
 
     async def solve(state: Any, generate: Any) -> Any:
@@ -146,8 +150,17 @@ def _fit(loaded: Any, template: str, chat: bool) -> None:
     loaded.api.tokenizer_call_args = {"add_special_tokens": not chat}
 
 
-def _judged(names: list[str]) -> Any:
-    """Return a scorer of our measures, for an evaluation of some tasks."""
+@scorer.scorer(  # type: ignore[untyped-decorator]
+    metrics={
+        "*": [
+            scorer.mean(),
+            scorer.stderr(cluster="cluster"),
+            scorer.grouped(scorer.mean(), "task", all=False),
+        ]
+    }
+)
+def judged(names: list[str]) -> Any:
+    """Return a scorer with our measures, for an evaluation of some tasks."""
 
     async def score(state: Any, target: Any) -> Any:
         judgement = ours.judge(state.output.completion, target.target, state.metadata)
@@ -160,15 +173,5 @@ def _judged(names: list[str]) -> Any:
     return score
 
 
-_METRICS = {
-    "*": [
-        scorer.mean(),
-        scorer.stderr(cluster="cluster"),
-        scorer.grouped(scorer.mean(), "task", all=False),
-    ]
-}
-ask = solver.solver("ask")(_ask)
-judged = scorer.scorer(metrics=_METRICS, name="judged")(_judged)
-
 TASKS = {name: _task(name, name) for name in tasks.families()} | {"ruler": _task("ruler", None)}
-"""The functions that make tasks of inspect_ai, by name; each takes what ``-T`` takes there."""
+"""The functions that make tasks of inspect_ai, by name; each takes the parameters of ``-T``."""

@@ -1,6 +1,6 @@
 """Our tasks in inspect_ai: questions and scores.
 
-With the extra ``inspect`` every family is a task there, and ``rulerlib/ruler`` is all thirteen::
+With the extra ``inspect`` every family is a task there, and ``rulerlib/ruler`` has all thirteen::
 
     inspect eval rulerlib/niah -T length=32768 -T language=da --model hf/Qwen/Qwen3-0.6B
 
@@ -27,9 +27,9 @@ from typing import Any
 
 from rulerlib import samples, tasks, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError, one_of, require
+from rulerlib.errors import ParameterError, one_of
 from rulerlib.models import Request
-from rulerlib.models.cutting import cut_answer
+from rulerlib.models.cutting import find_stop
 from rulerlib.parts import parts_to_data
 from rulerlib.prompts import Frame, PromptFormat, split_thinking
 from rulerlib.samples import Sample
@@ -40,12 +40,11 @@ LOCAL = "hf"
 """The provider of inspect_ai whose models run in this process, by transformers."""
 
 CONTINUES = (LOCAL, "sagemaker", "sglang", "vllm")
-"""The providers that continue a last message of the assistant's, the first because its models get
-our template. The others answer it, or refuse it; there the answer prefix stands at the end of the
-user's message."""
+"""The providers that continue a last message of the assistant's. The others answer or reject it, so
+there the answer prefix is at the end of the user's message."""
 
 UNLIMITED = 1_000_000
-"""The room in tokens for a prompt whose length nobody asked for: more than it will need."""
+"""The length in tokens if none is given: more than any single passage needs."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,9 @@ class AskedParameters:
     chat, thinking, thinking_tokens
         See `rulerlib.prompts.PromptFormat`. ``chat`` False feeds a local model plain text.
     answer_prefix
-        The place of the answer prefix, one of `rulerlib.prompts.PLACES`. Default: ``"assistant"``
-        if the provider continues such a message (see `CONTINUES`) and the model does not think
-        first; otherwise ``"user"``.
+        The position of the answer prefix, one of `rulerlib.prompts.PLACES`. Default:
+        ``"assistant"`` if the provider continues such a message (see `CONTINUES`) and the model
+        does not think first; otherwise ``"user"``.
     texts
         The user's own text, a file or a folder, for the tasks that read texts.
     data
@@ -107,8 +106,8 @@ class Posed:
         cluster, depths, parts, golds and facts of the sample, and ``max_tokens``, ``stop``,
         ``chat`` and ``thinks`` for its answer.
     template
-        A chat template that writes what was counted, for a model that runs in this process; None
-        for others, whose servers have their own.
+        A chat template that writes exactly the counted prompt, for a model in this process. None
+        for other models, whose servers have their own.
     """
 
     records: list[dict[str, Any]]
@@ -120,8 +119,14 @@ class Posed:
         return [*dict.fromkeys(record["metadata"]["task"] for record in self.records)]
 
 
-Questions = tuple[int, Iterable[Sample], int, Sequence[str]]
-"""A length, samples of one task, the room for an answer to them, and where it ends."""
+@dataclass(frozen=True)
+class _Questions:
+    """Samples of one task at one length, with the tokens and the stop strings of their answers."""
+
+    length: int
+    samples: Iterable[Sample]
+    tokens_to_generate: int
+    stop: Sequence[str]
 
 
 _COMMON = {item.name: item.default for item in fields(AskedParameters)}
@@ -130,8 +135,8 @@ _COMMON = {item.name: item.default for item in fields(AskedParameters)}
 def parameters(family: str | None) -> dict[str, Any]:
     """Return the parameters of a family's task with their defaults, the knobs among them.
 
-    A knob is None: as the task's row has it. ``family`` None means all thirteen tasks of RULER,
-    which have no knobs in common.
+    A knob's default is None, the value of the task. ``family`` None means all thirteen tasks of
+    RULER, which have no knobs in common.
     """
     knobs: Iterable[str] = ()
     if family:
@@ -142,17 +147,17 @@ def parameters(family: str | None) -> dict[str, Any]:
 def pose(
     family: str | None, provider: str, local: str | None = None, **given_parameters: Any
 ) -> Posed:
-    """Return the questions of a family, as a model is asked them.
+    """Return the questions of a family as messages for a model.
 
-    A part of the role ``system`` is a message of its own where no tokenizer counts the question;
-    else it begins the user's message, as in our own engines.
+    If no tokenizer counts the question, a part with the role ``system`` is a message of its own.
+    Otherwise it begins the user's message, as in our own engines.
 
     Parameters
     ----------
     family
-        A name in `rulerlib.tasks.families`; None: RULER's thirteen tasks.
+        A name in `rulerlib.tasks.families`. If None, RULER's thirteen tasks.
     provider
-        Who runs the model: ``"hf"``, ``"openai"``, ...
+        The provider of the model: ``"hf"``, ``"openai"``, ...
     local
         The tokenizer of a model of the provider `LOCAL`.
     given_parameters
@@ -161,43 +166,48 @@ def pose(
     Raises
     ------
     ParameterError
-        If a parameter is unknown (names the nearest) or cannot work.
+        If a parameter is unknown (names the nearest) or not allowed.
     DataError, MissingExtraError
         As `rulerlib.dataset.Dataset` and `rulerlib.store.questions.find`.
     """
     for name in given_parameters:
         one_of("the parameter name", name, parameters(family))
     values = {name: value for name, value in given_parameters.items() if value is not None}
-    knobs = {name: values.pop(name) for name in [*values] if name not in _COMMON}
-    chosen = AskedParameters(**values)
+    knobs = {name: value for name, value in values.items() if name not in _COMMON}
+    chosen = AskedParameters(**{name: values[name] for name in values if name not in knobs})
     rows = _rows(family, chosen.task, knobs)
+    # A task with a single passage in every prompt has no length unless one is given.
     limited = "length" in values or not all(getattr(row, "alone", False) for row in rows.values())
-    chosen = chosen if limited else replace(chosen, length=UNLIMITED)
-    feed = _Feed.of(provider, chosen, local, needed=limited and not chosen.data)
+    if not limited:
+        chosen = replace(chosen, length=UNLIMITED)
+    feed = _feed(provider, chosen, local, needed=limited and not chosen.data)
     seen = Counter[str]()
     records = []
-    parts = _given(chosen, rows) if chosen.data else _made(chosen, rows, knobs, feed)
-    for length, asked_samples, room, stop in parts:
-        answering = {
-            "max_tokens": room + chosen.thinking_tokens, "stop": [*stop],
-            "chat": feed.chat, "thinks": feed.thinks,
-        }  # fmt: skip
-        for sample in asked_samples:
+    for part in _given(chosen, rows) if chosen.data else _made(chosen, rows, knobs, feed):
+        length = part.length if limited or chosen.data else None
+        for sample in part.samples:
             name = sample.id or f"{sample.task}-{sample.index}"
             seen[name] += 1
-            records.append({
+            record = {
                 "input": feed.messages(sample),
                 "target": sample.outputs,
                 "id": name if seen[name] == 1 else f"{name} ({seen[name]})",
-                "metadata": _about(sample, length if limited or chosen.data else None) | answering,
-            })  # fmt: skip
+                "metadata": {
+                    **_about(sample, length),
+                    "max_tokens": part.tokens_to_generate + chosen.thinking_tokens,
+                    "stop": list(part.stop),
+                    "chat": feed.frame.chat,
+                    "thinks": feed.thinks,
+                },
+            }
+            records.append(record)
     return Posed(records, feed.template)
 
 
 def _rows(
     family: str | None, chosen: str | Sequence[str], knobs: Mapping[str, Any]
 ) -> dict[str, Task]:
-    """Return the tasks by name; of all those of a family the ones that allow for the knobs."""
+    """Return the tasks by name. ``"all"`` skips tasks that do not allow the knobs."""
     whole = chosen == "all"
     names = tasks.names("ruler" if whole and not family else chosen, family)
     if not family:
@@ -216,18 +226,26 @@ def _rows(
 
 def _made(
     chosen: AskedParameters, rows: Mapping[str, Task], knobs: dict[str, Any], feed: _Feed
-) -> Iterator[Questions]:
+) -> Iterator[_Questions]:
     """Yield the questions of new datasets."""
     for name, row in rows.items():
         data = Dataset(
-            name, chosen.length, chosen.language, feed.counted, chosen.num_samples, chosen.seed,
-            texts=chosen.texts if row.reads_texts else None, format=feed.format, knobs=knobs,
-            queries_per_context=chosen.queries_per_context, room=chosen.tokens_to_generate,
-        )  # fmt: skip
-        yield chosen.length, data, data.tokens_to_generate, row.stop
+            name,
+            chosen.length,
+            chosen.language,
+            feed.tokenizer or tokens.load("words"),
+            chosen.num_samples,
+            chosen.seed,
+            texts=chosen.texts if row.reads_texts else None,
+            format=feed.frame.format,
+            knobs=knobs,
+            queries_per_context=chosen.queries_per_context,
+            room=chosen.tokens_to_generate,
+        )
+        yield _Questions(chosen.length, data, data.tokens_to_generate, row.stop)
 
 
-def _given(chosen: AskedParameters, rows: Mapping[str, Task]) -> Iterator[Questions]:
+def _given(chosen: AskedParameters, rows: Mapping[str, Task]) -> Iterator[_Questions]:
     """Yield the questions of files."""
     files = questions.find(chosen.data, [*rows], knobs=True)
     language = questions.language(chosen.data, files)
@@ -235,18 +253,19 @@ def _given(chosen: AskedParameters, rows: Mapping[str, Task]) -> Iterator[Questi
         about = questions.metadata(path)
         row = tasks.resolve(name, **about.get("knobs", {}))
         tasks.check_judged_by_name(name, row)
-        room = chosen.tokens_to_generate or about.get("tokens_to_generate")
+        generate = chosen.tokens_to_generate or about.get("tokens_to_generate")
         read = islice(samples.read(path, Sample), chosen.num_samples)
-        # Neither of these is in files of NVIDIA's scripts, nor is their index one.
+        # Files of NVIDIA's scripts have no task and no language, and other indices.
         renamed = [
             replace(sample, index=index, task=name, language=language)
             for index, sample in enumerate(read)
         ]
-        yield length, renamed, room or row.tokens_to_generate, about.get("stop", row.stop)
+        stop = about.get("stop", row.stop)
+        yield _Questions(length, renamed, generate or row.tokens_to_generate, stop)
 
 
 def _about(sample: Sample, length: int | None) -> dict[str, Any]:
-    """Return what is known of a sample, as plain data."""
+    """Return the metadata of a sample as plain data."""
     alone = sample.index if sample.context_id is None else f"context {sample.context_id}"
     return {
         "task": sample.task,
@@ -267,63 +286,57 @@ class _Feed:
 
     Attributes
     ----------
-    format, counted
-        The prompt format, and the tokenizer that counts; None if nothing is counted.
-    chat
-        Whether a chat template is applied; servers are assumed to apply one.
-    split
-        Whether the system's part is a message of its own.
+    tokenizer
+        Counts lengths; None if nothing is counted.
+    frame
+        Splits a prompt into messages; servers are assumed to apply a chat template.
     thinks
-        Whether the template has begun the thinking.
+        Whether the chat template begins the thinking.
     template
         See `Posed`.
-    turns
-        See `rulerlib.prompts.Frame`; None if the template is ours.
     """
 
-    format: PromptFormat
-    counted: Any = None
-    chat: bool = True
-    split: bool = True
+    tokenizer: tokens.Tokenizer | None
+    frame: Frame
     thinks: bool = False
     template: str | None = None
-    turns: tuple[str, str] | None = None
-
-    @classmethod
-    def of(cls, provider: str, chosen: AskedParameters, local: str | None, needed: bool) -> _Feed:
-        """Return how questions are fed to a model; ``needed``: whether a length is counted."""
-        name, here = chosen.tokenizer or local, provider == LOCAL
-        elsewhere = "given (-T tokenizer=NAME), because the model does not run on this machine"
-        require(name or not needed, "tokenizer", name, elsewhere)
-        place = "assistant" if provider in CONTINUES and not chosen.thinking_tokens else "user"
-        place = chosen.answer_prefix or place
-        form = PromptFormat(chosen.chat, None, place, chosen.thinking, chosen.thinking_tokens)
-        if name is None:
-            return cls(form, None if chosen.data else tokens.load("words"))
-        tokenizer = tokens.load(name)
-        frame = form.frame(tokenizer)
-        template = _template(frame) if here else None
-        chat, thinks = frame.chat or not here, here and frame.thinks
-        turns = None if here else frame.turns
-        return cls(form, tokenizer, chat, False, thinks, template, turns)
 
     def messages(self, sample: Sample) -> list[dict[str, Any]]:
         """Return the messages of a question."""
-        text, system = sample.input, ""
-        for part in sample.parts_of("system") if self.split else ():
-            system, text = text[part.start : part.end], text[part.end :].lstrip()
-        frame = Frame(chat=self.chat, format=self.format, turns=self.turns)
-        turns = frame.messages(text, sample.answer_prefix) or (
-            {"role": "user", "content": frame.prompt(text, sample.answer_prefix)},
-        )
-        system_turns = [{"role": "system", "content": system}] if system else []
-        return [*system_turns, *map(dict, turns)]
+        text, before = sample.input, []
+        if self.tokenizer is None:
+            for part in sample.parts_of("system"):
+                content, text = text[part.start : part.end], text[part.end :].lstrip()
+                before = [{"role": "system", "content": content}]
+        turns = self.frame.messages(text, sample.answer_prefix)
+        if turns is None:
+            turns = ({"role": "user", "content": self.frame.prompt(text, sample.answer_prefix)},)
+        return before + [dict(turn) for turn in turns]
+
+
+def _feed(provider: str, chosen: AskedParameters, local: str | None, needed: bool) -> _Feed:
+    """Return how a model reads questions; ``needed`` says whether lengths are counted."""
+    name = chosen.tokenizer or local
+    if needed and not name:
+        allowed = "given (-T tokenizer=NAME), because the model does not run on this machine"
+        raise ParameterError("tokenizer", name, allowed)
+    place = "assistant" if provider in CONTINUES and not chosen.thinking_tokens else "user"
+    place = chosen.answer_prefix or place
+    form = PromptFormat(chosen.chat, None, place, chosen.thinking, chosen.thinking_tokens)
+    if name is None:
+        return _Feed(None, Frame(chat=True, format=form))
+    tokenizer = tokens.load(name)
+    frame = form.frame(tokenizer)
+    if provider != LOCAL:
+        return _Feed(tokenizer, Frame(chat=True, format=form, turns=frame.turns))
+    fed = Frame(chat=frame.chat, format=form)
+    return _Feed(tokenizer, fed, frame.thinks, _template(frame))
 
 
 def _template(frame: Frame) -> str:
-    """Return a chat template that writes what a frame does; without one, inspect_ai would add text.
+    """Return a chat template that writes the same text as a frame.
 
-    For a model without a chat template it repeats the messages.
+    For a model without a chat template it repeats the messages; without it, inspect_ai adds text.
     """
     before, between = (
         json.dumps(text, ensure_ascii=False) for text in (frame.before, frame.between)
@@ -335,26 +348,27 @@ def _template(frame: Frame) -> str:
 
 
 def judge(text: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how an answer is judged, by its task's Scoring.
+    """Score an answer with the Scoring of its task.
 
     Parameters
     ----------
     text
-        What the model wrote; thinking in it and what follows a stop string do not count.
+        The generated text. Thinking and the text after a stop string do not count.
     target, about
         The ``target`` and ``metadata`` of a record of `Posed`.
 
     Returns
     -------
     dict
-        ``values``, each measure by its name, the primary one first; ``answer``; and ``facts``,
-        see `rulerlib.scoring.Scoring.diagnose`, for questions of reading.
+        ``values``, each measure by its name, the primary one first; ``answer``; and ``facts``
+        (`rulerlib.scoring.Scoring.diagnose`) for reading comprehension.
     """
     scoring = tasks.resolve(about["task"]).scoring
     language, golds = about["language"], about["golds"]
     pred = split_thinking(text, begun=about["thinks"])[1] if about["chat"] else text
-    request = Request("", False, 0, stop=tuple(about["stop"]))
-    pred, _, _ = cut_answer([*map(ord, pred)], request, lambda ids, tags: "".join(map(chr, ids)))
+    stop = find_stop(pred, Request("", False, 0, stop=tuple(about["stop"])), thinks=False)
+    if stop:
+        pred = pred[: stop[0]]
     values = scoring.score(pred, target, golds, language)
     return {
         "values": {scoring.primary: values.pop(scoring.primary), **values},

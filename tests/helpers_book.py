@@ -1,4 +1,4 @@
-"""What the tests of the built site share: how it is built, and a browser that reaches it alone."""
+"""Builds the site, serves it, and opens it in a browser that reaches only this machine."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import pytest
 
 from conftest import ROOT
 
-# Milliseconds: on a busy machine much takes minutes that takes a second elsewhere.
+# In milliseconds; a busy machine may take minutes.
 PATIENCE = 300_000
 
-# The page that is really executed; all others are shown without results.
+# The page that is executed; all others are shown without results.
 EXECUTED = "notebooks/trace"
 
 
@@ -32,14 +32,14 @@ def run(command, **environment):
 
 
 def build(place, *options, **environment):
-    """Build the book, or what the options leave of it, into a folder."""
+    """Build the book into a folder."""
     command = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
     arguments = ["build", str(ROOT), *options, "--path-output", str(place)]
     return run(["-c", command, *arguments], **environment)
 
 
 def needs_scripts():
-    """Skip a test where the scripts of other packages neither are nor can be fetched."""
+    """Skip a test if the scripts of other packages cannot be fetched."""
     from book import vendor
 
     if not shutil.which("npm") and not (vendor.FOLDER / vendor.STAMP).exists():
@@ -51,7 +51,7 @@ def whole_book(place):
     from book import execute
 
     needs_scripts()
-    # It is there already where nbmake has executed the notebook.
+    # nbmake may have executed it already.
     executed = run(["-m", "book.execute", Path(EXECUTED).name])
     assert executed.returncode == 0, executed.stderr[-3000:]
     there = place / "executed" / f"{EXECUTED}.ipynb"
@@ -74,7 +74,7 @@ def whole_book(place):
 
 
 def tracked():
-    """Return every file of the sources and when it changed; what is fetched is left out."""
+    """Return every source file and when it changed."""
     left_out = {".git", "_build", ".venv", "vendor", "runs", "__pycache__"}
     return {
         path: path.stat().st_mtime_ns
@@ -119,12 +119,12 @@ def chromium():
 
 
 def opened(browser, address, path, width=1280, scheme="light"):
-    """Return a page in a browser of its own, and a list of what went wrong on it."""
+    """Open a page in a new browser context; return it and a list of its errors."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     wrong = []
-    # What is under way when a reader leaves a page is not fetched any more.
+    # Leaving a page aborts its requests.
     page.on(
         "requestfailed",
         lambda request: request.failure == "net::ERR_ABORTED" or wrong.append(request.url),

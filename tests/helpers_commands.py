@@ -1,8 +1,7 @@
-"""The commands of the documentation: read out of it, and papermill's run in this process.
+"""Reads the commands of the documentation, and runs those of papermill in this process.
 
-papermill itself reads a command line and gives a notebook its parameters. But the cells are run
-here and not in a kernel of their own, so that torch is loaded once for all of them; and what makes
-a run large is made small after papermill has set it, so that no command has to be rewritten.
+The cells are executed here and not in a kernel, so that torch is loaded once; parameters that make
+a run large are reduced after papermill has set them, so that no command has to be changed.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ MOST = {
     "length": 1024, "num_lengths": 1, "num_samples": 2, "queries_per_context": 2,
     "study_length": 512, "study_samples": 1, "thinking_tokens": 16, "resamples": 100,
 }  # fmt: skip
-"""The largest value of each parameter that makes a run large."""
+"""Upper limits of parameters that make a run large."""
 
 
 class Block(NamedTuple):
@@ -51,7 +50,7 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path) -> list[Block]:
-    """Return the blocks of code of a page in Markdown."""
+    """Return the code blocks of a Markdown page."""
     return [Block(*found) for found in FENCE.findall(page.read_text("utf-8"))]
 
 
@@ -68,7 +67,7 @@ def defaults(notebook: Path) -> dict[str, Any]:
 
 
 def checked(notebook: Path, values: dict[str, Any]) -> Any:
-    """Give a notebook's parameters to what checks them there, and return what that makes."""
+    """Check parameters as the notebook does, and return its run or report."""
     code = "\n".join(cell.source for cell in code_cells(notebook))
     maker, family = CALL.search(code).groups()
     makers = (Run, Report, MemoryReport, Playground)
@@ -77,10 +76,7 @@ def checked(notebook: Path, values: dict[str, Any]) -> Any:
 
 
 def accepted(notebook: Path) -> set[str]:
-    """Return the names of the parameters that a notebook accepts, as its own error lists them.
-
-    One that hands its parameters to nothing that knows them all accepts those that it lists.
-    """
+    """Return the parameters that a notebook accepts: those in its error, or else in its cell."""
     if not CALL.search("\n".join(cell.source for cell in code_cells(notebook))):
         return set(defaults(notebook))
     with pytest.raises(ParameterError) as refused:
@@ -112,7 +108,7 @@ PAPERMILL = "injected-parameters"
 
 
 def executed(shell: Any, code: str) -> list[Any]:
-    """Run the code of a cell, and return what it shows as a notebook stores it."""
+    """Run the code of a cell and return its outputs."""
     from IPython.utils.capture import capture_output
 
     with capture_output() as shown:
@@ -134,7 +130,7 @@ def stored(data: dict[str, Any], metadata: dict[str, Any]) -> Any:
 
 
 def small(values: dict[str, Any]) -> dict[str, Any]:
-    """Return what takes the place of parameters that make a run large or need a GPU."""
+    """Return smaller values for parameters that make a run large or need a GPU."""
     less = {
         name: min(values[name] if isinstance(values[name], list) else [values[name]])
         for name in MOST if name in values
@@ -143,7 +139,7 @@ def small(values: dict[str, Any]) -> dict[str, Any]:
     if values.get("study"):
         less["study"] = values["study"][:1]
     if values.get("tasks") in ("all", "ruler"):
-        # Long enough for each of them, and put to the smallest model that there is.
+        # Long enough for every task, with the smallest model.
         less |= {"length": 2000, "num_samples": 1, "model": "owner/name"}
     if values.get("engine") == "vllm":
         # Needs a GPU, or a build of its own (make test-vllm).

@@ -1,4 +1,4 @@
-"""Small runs for the tests of the explorer: real questions, and answers that are written here."""
+"""Small runs for the tests of the explorer: real questions with made-up answers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ SCRIPT = "<script>window.harmed = 1</script><img src=x onerror='window.harmed = 
 
 
 def answers(model, sample):
-    """What a model says: ``good`` is right but for each third, ``poor`` right in each third."""
+    """Return an answer: ``good`` is wrong on every third sample, ``poor`` on the others."""
     right = (sample.index % 3 != 1) == (model == "good")
     said = ", ".join(sample.outputs) if right else "1111111"
-    # What a model says may look like anything.
+    # An answer may contain markup.
     return f" {said} {SCRIPT}" if sample.index == 4 else f" {said}."
 
 
 def write_run(root, model, task, language, length, count=7, **options):
-    """Write the answers of a model to real questions, as a run has them; return the questions."""
+    """Write a run of a model on real questions; return the questions."""
     cell = Cell(model, task, language, length, **options)
     data = Dataset(task, length, language, "words", num_samples=count, seed=cell.seed)
     path = cell.answers(root)
@@ -43,7 +43,7 @@ def write_run(root, model, task, language, length, count=7, **options):
 
 
 def write_runs(root: Path) -> Path:
-    """Write the runs of two models in two languages; ``poor`` was not asked everything."""
+    """Write the runs of two models in two languages; that of ``poor`` is incomplete."""
     for language in ("da", "en"):
         for length in (400, 800):
             write_run(root, "good", "niah_single_2", language, length)
@@ -53,7 +53,7 @@ def write_runs(root: Path) -> Path:
 
 
 def arguments_of(line):
-    """The arguments of `Dataset` in a command for copying, which has to be one command."""
+    """Return the arguments of `Dataset` in a shown command, which must have no other call."""
     words = shlex.split(line)
     assert words[:2] == ["python", "-c"]
     assert len(words) == 3

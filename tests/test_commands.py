@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
@@ -29,7 +28,7 @@ def test_help_is_one_screen_and_ends_with_an_example(command, monkeypatch, capsy
     assert lines[-1].startswith(f"  rulerlib {command} ")
 
 
-def test_the_command_names_what_it_has_and_the_nearest_of_what_it_has_not(capsys):
+def test_the_command_lists_its_subcommands_and_suggests_the_nearest_name(capsys):
     assert main([]) == 2
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.endswith(f"rulerlib {rulerlib.__version__}\n")
@@ -37,21 +36,9 @@ def test_the_command_names_what_it_has_and_the_nearest_of_what_it_has_not(capsys
     out = capsys.readouterr().out
     assert all(f"  {name} " in out for name in commands.COMMANDS)
     assert main(["compar", "a", "b"]) == 2
-    assert "'compar'" in (error := capsys.readouterr().err)
-    assert "compare" in error
+    assert "compare" in capsys.readouterr().err
     assert main(["run", "nihah"]) == 2
     assert "niah" in capsys.readouterr().err
-
-
-def test_the_parameters_of_every_notebook_are_known():
-    for path in commands.notebooks().glob("*.ipynb"):
-        cells = json.loads(path.read_text("utf-8"))["cells"]
-        (source,) = ("".join(cell["source"]) for cell in cells
-                     if "parameters" in cell["metadata"].get("tags", []))  # fmt: skip
-        namespace = {}
-        exec(source, namespace)
-        del namespace["__builtins__"]
-        assert commands.parameters(path) == [*namespace]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +47,6 @@ def test_the_parameters_of_every_notebook_are_known():
         ("--length=32768 --no-progress-bar", "runs/niah.ipynb -p length 32768 --no-progress-bar"),
         ("o.ipynb --num-samples 2 --num_lengths 3", "o.ipynb -p num_samples 2 -p num_lengths 3"),
         ("--engine vllm -l python", "runs/niah.ipynb -p engine vllm -l python"),
-        ("-p length 2048 --log-level INFO", "runs/niah.ipynb -p length 2048 --log-level INFO"),
         ("--needle=a=b", "runs/niah.ipynb -p needle a=b"),
     ],
 )
@@ -74,10 +60,9 @@ def test_the_parameters_of_a_notebook_are_options(typed, handed_on, tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    ("notebook", "typed", "meant"),
-    [("niah", "--lenght", "length"), ("niah", "--task", "tasks"), ("trace", "--needle", "seed")],
+    ("notebook", "typed", "meant"), [("niah", "--lenght", "length"), ("trace", "--needle", "seed")]
 )
-def test_an_option_that_no_notebook_has_is_one_sentence(notebook, typed, meant, capsys):
+def test_an_unknown_option_is_one_line_with_the_nearest_name(notebook, typed, meant, capsys):
     assert main(["run", notebook, typed, "5"]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"option is '{typed}', but must be one of --model, --engine, ")
@@ -85,7 +70,7 @@ def test_an_option_that_no_notebook_has_is_one_sentence(notebook, typed, meant, 
     assert said.count("\n") == 1
 
 
-def test_a_command_whose_packages_are_missing_says_which_extra_brings_them(monkeypatch, capsys):
+def test_a_missing_package_is_named_with_the_extra_that_installs_it(monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "rulerlib.compare", raising=False)
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert main(["compare", "a", "b"]) == 2
@@ -95,14 +80,12 @@ def test_a_command_whose_packages_are_missing_says_which_extra_brings_them(monke
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("none", None), (" Null", None), ("TRUE", True), ("3", 3), ("0.5", 0.5), ("date", "date"),
-        ("Gate: on", "Gate: on"), ('{"Recent": 1}', {"Recent": 1}), ("{A: None}", {"A": None}),
-        ("[1, b]", [1, "b"]), ("[INST] x", "[INST] x"), ("[" * 9000, "[" * 9000), ("x=y", "x=y"),
+        ("none", None), ("TRUE", True), ("0.5", 0.5), ("date", "date"), ("Gate: on", "Gate: on"),
+        ("{A: None}", {"A": None}), ("[1, b]", [1, "b"]), ("[INST] x", "[INST] x"), ("x=y", "x=y"),
     ],
     ids=lambda value: str(value)[:20],
 )  # fmt: skip
-def test_a_shell_can_give_every_kind_of_value(text, wanted):
-    """To the suites and the bench alike; capitals stay what they are."""
+def test_every_kind_of_value_can_be_typed(text, wanted):
     assert parsing.value(text) == wanted
     assert parsing.settings("set", [f"name = {text}"], "k=3") == {"name": wanted}
 
@@ -112,7 +95,7 @@ def test_a_shell_can_give_every_kind_of_value(text, wanted):
     [(DataError("The disk is full."), commands.WRONG, "The disk is full.\n"),
      (KeyboardInterrupt(), commands.STOPPED, "\nStopped; completed answers are stored.\n")],
 )  # fmt: skip
-def test_a_mistake_is_one_line_and_ctrl_c_has_no_traceback(error, code, said, capsys):
+def test_errors_and_ctrl_c_are_one_line(error, code, said, capsys):
     @commands.command
     def raising(arguments):
         raise error

@@ -1,4 +1,4 @@
-"""The explorer as a reader has it: in a real browser that reaches this machine alone."""
+"""The explorer in a real browser that reaches only this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ expect = playwright.expect
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """Where the explorer is served: below other folders, as on a file share."""
+    """The address of the explorer, served from a subfolder as on a file share."""
     place = tmp_path_factory.mktemp("served")
     explore.write(write_runs(place / "runs"), place / "some" / "where", prompts=True)
     shutil.rmtree(place / "runs")
@@ -30,7 +30,7 @@ def address(tmp_path_factory):
 
 
 class Reader:
-    """A page, what went wrong on it, and what it fetched."""
+    """A page with its errors and its requests."""
 
     def __init__(self, browser, address, view="", **options):
         self.page = browser.new_context(accept_downloads=True, **options).new_page()
@@ -41,7 +41,7 @@ class Reader:
         self.page.on("request", lambda request: self.fetched.append(request.url))
         self.page.goto(f"{address}#{view}")
         expect(self.page.locator("#said")).to_contain_text("70 answers in 10 cells")
-        # What the view asks for may have to be fetched.
+        # The view may have to be fetched.
         expect(self.page.locator("#table-said")).not_to_be_empty()
 
     def column(self, number):
@@ -69,7 +69,7 @@ def reader(browser, address):
         assert all(url.startswith((address.rsplit("/", 1)[0], "blob:")) for url in each.fetched)
 
 
-def test_it_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_path):
+def test_the_table_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_path):
     own = reader(viewport={"width": 1280, "height": 900})
     page = own.page
     assert len(own.column(1)) == 10
@@ -77,7 +77,7 @@ def test_it_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_path):
     header = page.locator("th", has_text="mean, %")
     expect(header).to_have_attribute("aria-sort", "descending")
     assert own.column(3) == ["71.4"] * 6 + ["28.6"] * 4
-    # By keyboard, the focus stays on the column's name.
+    # The focus stays on the column's name.
     page.keyboard.press("Enter")
     expect(header).to_have_attribute("aria-sort", "ascending")
     assert own.column(3) == ["28.6"] * 4 + ["71.4"] * 6
@@ -98,16 +98,12 @@ def test_it_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_path):
     page.get_by_role("button", name="Show all").click()
     page.get_by_label("complete models only").check()
     expect(page.locator("#table tbody tr")).to_have_count(6)
-    own.choose("measure", "recall")
-    expect(page.locator("#table tbody tr td:nth-child(8)").first).to_have_text("recall")
-    # Both charts are there, in words too.
-    expect(page.locator("#curve svg")).to_have_attribute(
-        "aria-label", re.compile("niah_multiquery")
-    )
+    curve = page.locator("#curve svg")
+    expect(curve).to_have_attribute("aria-label", re.compile("niah_multiquery"))
     assert page.locator("#heatmap svg a").count() == 3
 
 
-def test_answers_by_keyboard_alone(reader, address):
+def test_answers_can_be_read_with_the_keyboard_alone(reader, address):
     own = reader()
     page = own.page
     link = page.get_by_role("link", name="28.6 %, 7 samples of poor, da, niah_single_2, 800")
@@ -125,7 +121,7 @@ def test_answers_by_keyboard_alone(reader, address):
     page.get_by_label("wrong only").focus()
     page.keyboard.press("Space")
     expect(page.locator("#samples li")).to_have_count(5)
-    # Of the wrong answers, those in which a text stands.
+    # Wrong answers can be searched.
     wanted = page.get_by_role("group", name="Wanted").inner_text()
     page.get_by_label("Answer, wanted or mistake").fill(wanted.upper())
     expect(page.locator("#samples li")).to_have_count(1)
@@ -136,12 +132,12 @@ def test_answers_by_keyboard_alone(reader, address):
     page.wait_for_function("location.hash === ''")
     page.go_back()
     expect(page.locator("#cell")).to_be_visible()
-    # The place that stands in the address is the place that another reader gets.
+    # The address can be shared.
     other = reader("cell=poor|da|800|niah_single_2&sample=4")
     expect(other.page.locator("#sample h3")).to_contain_text("Sample 4: ✓ right")
 
 
-def test_what_a_model_said_is_text_and_parts_are_marked(reader):
+def test_answers_are_shown_as_text_and_parts_are_marked(reader):
     page = reader("cell=good|da|800|niah_multiquery&sample=4").page
     answer = page.get_by_role("group", name="Answer")
     expect(answer).to_contain_text(SCRIPT)
@@ -175,48 +171,36 @@ def board(tmp_path_factory):
         yield f"{address}/leaderboard.html", published
 
 
-def test_the_leaderboard_sorts_filters_and_draws_claims(browser, board, tmp_path):
+def test_the_leaderboard_sorts_filters_and_draws_claims(browser, board):
     address, published = board
-    page = browser.new_context(accept_downloads=True).new_page()
+    page = browser.new_context().new_page()
     wrong = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
     page.goto(address)
     rows = page.locator("#table tbody tr")
-    # Those of two models in two languages as well, of some tasks alone.
     expect(rows).to_have_count(len(published) + 4)
     page.locator("select[name=kind]").select_option("published")
     expect(rows).to_have_count(len(published))
     names = page.locator("#table tbody td:first-child")
-    # The longest effective length first; of equal ones, the best average.
+    # Sorted by effective length, then by average.
     order = {row["model"]: (row["reach"], row["avg"]) for row in published}
     shown = [name.split("\n")[0] for name in names.all_inner_texts()]
     assert [order[name] for name in shown] == sorted(order.values(), reverse=True)
-    assert page.locator("#table-said").inner_text().count("no interval") == 1
-    # At the first click the best is on top, and what was not measured is last, here and there.
-    for order in ("descending", "ascending"):
-        page.get_by_role("button", name="128K", exact=True).click()
-        expect(page.locator("th", has_text="128K")).to_have_attribute("aria-sort", order)
-        values = page.locator("#table tbody td:nth-child(9)").all_inner_texts()
-        measured = [float(value) for value in values if value != "–"]
-        assert measured == sorted(measured, reverse=order == "descending")
-        assert 0 < len(measured) < len(values)
-        assert values[len(measured) :] == ["–"] * (len(values) - len(measured))
+    page.get_by_role("button", name="128K", exact=True).click()
+    expect(page.locator("th", has_text="128K")).to_have_attribute("aria-sort", "descending")
+    values = page.locator("#table tbody td:nth-child(9)").all_inner_texts()
+    measured = [float(value) for value in values if value != "–"]
+    assert measured == sorted(measured, reverse=True)
+    assert values[len(measured) :] == ["–"] * (len(values) - len(measured)), "missing ones last"
     page.locator("select[name=claimed]").select_option(str(1024**2))
     claiming = [row for row in published if row.get("claimed", 0) >= 1024**2]
     expect(rows).to_have_count(len(claiming))
-    # The picture says in words what it draws: which of them use what they claim.
     drawn = page.locator("#claims svg")
     expect(drawn.locator("circle.effective")).to_have_count(len(claiming) + 1)
     said = drawn.get_attribute("aria-label")
     for row in claiming:
         assert f"{row['model']}, en: claims 1M, effective {row['effective']}" in said
-    with page.expect_download() as download:
-        page.get_by_role("button", name="CSV").click()
-    download.value.save_as(tmp_path / "shown.csv")
-    assert len((tmp_path / "shown.csv").read_text("utf-8").splitlines()) == len(claiming) + 1
     page.go_back()
     expect(rows).to_have_count(len(published))
-    page.get_by_label("Model has in its name").fill("gemini")
-    expect(rows).to_have_count(sum("gemini" in row["model"].lower() for row in published))
     assert not wrong

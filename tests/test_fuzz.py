@@ -1,4 +1,4 @@
-"""Files damaged at random: every reader works, or raises an error of one sentence."""
+"""Randomly damaged files are read, or refused with one sentence."""
 
 from __future__ import annotations
 

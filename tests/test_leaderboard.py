@@ -1,4 +1,4 @@
-"""The published table, recomputed: exact arithmetic, and every contradiction by name."""
+"""The published table, recomputed with exact fractions, and its contradictions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def raw():
         return list(csv.DictReader(file))
 
 
-def test_the_facts_are_those_that_were_handed_down():
-    """All 44 models of the file that came with the project, cell by cell."""
+def test_the_table_has_the_published_numbers():
+    """All 44 models of the shared file, cell by cell."""
     with shared("published_ruler.csv").open(encoding="utf-8", newline="") as file:
         theirs = list(csv.DictReader(file))
     assert len(theirs) == 44
@@ -39,7 +39,7 @@ def test_the_facts_are_those_that_were_handed_down():
 
 
 def exact(row):
-    """Averages in fractions, without a rounding error: plain, rising, falling."""
+    """Return the plain, rising and falling averages as fractions."""
     values = [Fraction(row[name]) for name in LENGTHS if row[name] != "-"]
     k = len(values)
     rising = sum(place * value for place, value in enumerate(values, 1))
@@ -55,8 +55,8 @@ def test_every_average_is_exact(table):
             assert row[name] == pytest.approx(float(value), abs=1e-9)
 
 
-def test_what_the_table_contradicts(table):
-    """Found by hand in the printed table; a change here is a change of facts."""
+def test_contradictions_of_the_table_are_found(table):
+    """They were found by hand in the published table."""
     found = leaderboard.contradictions(table)
     lengths = {model: notes[0] for model, notes in found.items() if "length" in notes[0]}
     assert lengths == {

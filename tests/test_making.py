@@ -1,4 +1,4 @@
-"""`rulerlib make` writes the questions of datasets into a folder."""
+"""`rulerlib make` writes the questions of datasets to a folder."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rulerlib.dataset import Dataset
 from rulerlib.samples import Sample, read
 
 
-def test_make_writes_what_a_dataset_holds(tmp_path, capsys):
+def test_make_writes_the_samples_of_a_dataset(tmp_path, capsys):
     words = "niah_multikey_1,vt q --length 1000,1200 --language en --tokenizer words --samples 4"
     words += " --seed 3 -p queries_per_context=2 -p chat=false -p tokens_to_generate=60"
     words = words.replace(" q ", f" {tmp_path / 'q'} ").split()
     with pytest.raises(SystemExit):
         cli.main(["make", "vt"])
-    # Of these knobs none is vt's: nothing is written.
+    # vt has no such parameter, so nothing is written.
     assert cli.main(["make", *words, "-p", "num_needle_k=3"]) == 2
     assert "num_needle_k" in capsys.readouterr().err
     assert not (tmp_path / "q").exists()
@@ -32,7 +32,7 @@ def test_make_writes_what_a_dataset_holds(tmp_path, capsys):
         knobs={"num_needle_k": 3}, format=making.PromptFormat(chat=False),
     )  # fmt: skip
     assert [*read(written[1], Sample)] == [*wanted]
-    # The same again is the same; another seed is refused.
+    # A second call is accepted, another seed is not.
     assert cli.main(["make", *words, "-p", "num_needle_k=3"]) == 0
     assert cli.main(["make", *words, "-p", "num_needle_k=3", "--seed", "4"]) == 2
     assert "seed = 3" in capsys.readouterr().err
@@ -47,7 +47,7 @@ def test_make_writes_what_a_dataset_holds(tmp_path, capsys):
         ("--tokenizer nobody/knows", "nobody/knows"), ("-p answer_prefix=up", "answer_prefix"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_made_is_told_before_anything_is_written(tmp_path, capsys, option, message):
+def test_invalid_options_are_named_before_anything_is_written(tmp_path, capsys, option, message):
     words = ["make", "vt", str(tmp_path / "q"), "--tokenizer", "words", *option.split()]
     assert cli.main(words) == 2
     assert message in (error := capsys.readouterr().err)

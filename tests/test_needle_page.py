@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 PAGE = "book/needle"
 
-# Sends settings to the page's worker, one after another.
+# Sends settings to the page's worker one by one.
 ASK = """async ([address, settings]) => {
     const worker = new Worker(address, { type: "module" });
     const send = (message) => new Promise((resolve, reject) => {
@@ -46,7 +46,7 @@ ASK = """async ([address, settings]) => {
 }"""
 
 
-def test_a_reader_moves_the_needle_and_the_model_finds_it(browser, address):
+def test_the_model_finds_a_needle_that_is_moved(browser, address):
     page, wrong = opened(browser, address, PAGE, width=390)
     prompt = page.get_by_role("region", name=LABELS["prompt"])
     answer = page.locator("[data-part=answer]")
@@ -62,14 +62,14 @@ def test_a_reader_moves_the_needle_and_the_model_finds_it(browser, address):
     expect(answer.locator(".said")).to_contain_text(value)
     page.get_by_role("button", name="Try all depths").click()
     expect(answer).to_contain_text(re.compile(r"Found \d+ of 10\."))
-    # A mistake in the reader's own wording is shown as text.
+    # An invalid wording is shown as text.
     page.get_by_text(LABELS["own"]).click()
     page.get_by_role("textbox", name=LABELS["needle"]).fill("<b>nothing</b> to find")
     expect(page.get_by_role("alert")).to_contain_text("<b>nothing</b> to find")
     assert not wrong
 
 
-def test_prompts_and_answers_are_those_of_the_playground(browser, address):
+def test_prompts_and_answers_agree_with_python(browser, address):
     play = Playground(models.load("lille", dtype="float32"), length=browsers.LENGTHS["most"])
     asked, expected = [], []
     for number, task in enumerate(("one", "keys", "queries", "values")):

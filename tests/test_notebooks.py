@@ -1,12 +1,11 @@
-"""The notebook as it lies in the repository, and as papermill executes it on a bare machine."""
+"""The notebooks: their parameters, and what they show when nbmake or papermill executes them."""
 
 from __future__ import annotations
 
 import ast
-import json
 
 import pytest
-from helpers_model import ROOT, run_niah, tiny_model, tree
+from helpers_model import ROOT, run_niah
 
 from book import execute
 from rulerlib.files import HOME
@@ -34,13 +33,13 @@ def test_one_cell_of_parameters(path):
         if isinstance(node, ast.Assign)
     ]  # fmt: skip
     assert len(names) == len(set(names)) == len(ast.parse(tagged[0].source).body)
-    # It comes before all other code, so that papermill's values follow it and win.
+    # papermill inserts its values after this cell, before all other code.
     assert cells(path, "code")[0] == tagged[0]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_a_notebook_tells_and_the_library_works(path):
-    """A cell with a loop that has an ``if`` in it belongs in rulerlib; each cell has its words."""
+def test_notebooks_begin_with_a_title_and_have_no_complex_loops(path):
+    """A loop with an ``if`` in it belongs in rulerlib."""
     for cell in cells(path, "code"):
         for node in ast.walk(ast.parse(cell.source)):
             if isinstance(node, (ast.For, ast.While)):
@@ -54,8 +53,8 @@ RUNS = [path for path in NOTEBOOKS if "Run.from_notebook" in cells(path, "code")
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
-def test_the_default_parameters_can_be_asked(path, tmp_path, monkeypatch):
-    """Without the small settings of the tests: the last of the longest questions, no answers."""
+def test_the_default_parameters_work(path, tmp_path, monkeypatch):
+    """The last of the longest questions can be generated; no model is asked."""
     monkeypatch.setenv(HOME, str(tmp_path))
     given = {}
     for cell in cells(path, "code")[:2]:
@@ -72,8 +71,8 @@ def test_the_default_parameters_can_be_asked(path, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "page", [page for page in execute.pages() if page.startswith("notebooks/")]
 )
-def test_what_nbmake_executed_has_no_warnings_and_words_for_every_figure(page):
-    """Each notebook, with the settings of the tests; the same process has just executed it."""
+def test_executed_notebooks_have_no_warnings_and_every_figure_has_a_text(page):
+    """nbmake has executed each notebook with the settings of the tests."""
     if execute.executed(page) is None:
         pytest.skip("needs the executions of pytest --nbmake")
     path = execute.executed_path(page)
@@ -91,69 +90,19 @@ def test_what_nbmake_executed_has_no_warnings_and_words_for_every_figure(page):
     assert names == set(yaml.safe_load(settings.read_text("utf-8")))
 
 
-SMALL = {
-    "model": "tiny", "output": "results", "num_samples": 4, "length": 2048, "num_lengths": 2,
-    "study_samples": 1, "tasks": "niah_single_2,niah_multivalue",
-}  # fmt: skip
-STUDY = [{"num_needle_k": 2}, {"haystack": "needle"}]
-
-
-@pytest.fixture(scope="module")
-def workplace(tmp_path_factory):
-    """A folder with a tiny model, and a run that papermill has finished in it."""
-    folder = tmp_path_factory.mktemp("work")
-    tiny_model(folder / "tiny")
-    given = [part for name, value in SMALL.items() for part in ("-p", name, str(value))]
-    study = ("-y", f"study: {json.dumps(STUDY)}", "--no-progress-bar")
-    done = run_niah(folder / "home", folder, *given, *study)
-    return folder, done
-
-
 def outputs(path):
     return [output for cell in cells(path, "code") for output in cell.outputs]
 
 
-def test_papermill_runs_it_without_an_activated_environment(workplace):
-    folder, done = workplace
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "WARNING" not in done.stderr, "a newcomer takes it for a fault"
-    for length in (1024, 2048):
-        for task in ("niah_single_2", "niah_multivalue"):
-            (path,) = (folder / "results").glob(f"tiny+*/da/{length}/pred/{task}.jsonl")
-            records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-            assert [record["index"] for record in records] == list(range(4))
-
-
-def test_the_executed_notebook_shows_everything(workplace):
-    folder, _ = workplace
-    # Where it stands if nothing is said.
-    found = outputs(folder / "runs" / "niah.ipynb")
-    assert not [output for output in found if output.output_type == "error"]
-    assert not [output for output in found if output.get("name") == "stderr"], "no warnings"
-    data = [output.data for output in found if "data" in output]
-    assert sum("image/png" in each for each in data) >= 2, "the curve and the heatmap"
-    markup = "".join(each.get("text/html", "") for each in data)
-    assert "<mark" in markup, "the needle of the example"
-    assert "95 % interval" in markup
-    assert "wanted:" in markup, "a random model is wrong"
-    bars = [each["text/plain"] for each in data if "100%|" in each.get("text/plain", "")]
-    assert bars, "the bar stays readable in the page"
-    widgets = [each for each in data if "application/vnd.jupyter.widget-view+json" in each]
-    assert not widgets, "a widget is blank in a static page"
-
-
-def test_a_bad_parameter_stops_it_with_one_sentence(workplace):
-    folder, _ = workplace
-    before = tree(folder / "results")
-    given = {"model": "tiny", "length": "1024", "output": "results", "lenght": "5"}
-    arguments = [part for key, text in given.items() for part in ("-p", key, text)]
-    done = run_niah(folder / "home", folder, "bad.ipynb", "--no-progress-bar", *arguments)
+def test_papermill_stops_at_an_invalid_parameter_with_one_line(tmp_path):
+    arguments = ["bad.ipynb", "--no-progress-bar", "-p", "lenght", "5", "-p", "output", "results"]
+    done = run_niah(tmp_path / "home", tmp_path, *arguments)
     assert done.returncode != 0
-    assert tree(folder / "results") == before
-    (error,) = (each for each in outputs(folder / "bad.ipynb") if each.output_type == "error")
+    assert not (tmp_path / "results").exists()
+    (error,) = (each for each in outputs(tmp_path / "bad.ipynb") if each.output_type == "error")
     assert "did you mean 'length'" in error.evalue
     assert "\n" not in error.evalue
-    assert len(error.traceback) == 1, "a sentence, no pages of code"
-    # The terminal ends with the sentence, too.
+    assert len(error.traceback) == 1
+    # The terminal ends with the same line.
     last = [line for line in done.stderr.splitlines() if line.strip()][-1]
     assert last == f"ParameterError: {error.evalue}"

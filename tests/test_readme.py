@@ -1,8 +1,7 @@
-"""The README is literally true: its blocks are run in order, in a folder like a fresh clone.
+"""Every command and Python block of the README runs, in order, in a folder like a fresh clone.
 
-A model, texts and questions stand where its commands name them, so that no command is rewritten;
-`helpers_commands` says how a run is made small. What installs something, serves until it is
-stopped, or has a test of its own is not run; what it needs is checked.
+A model, texts and questions are at the paths that the commands name, so no command is changed;
+`helpers_commands` makes the runs small. Commands that install packages are only checked.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ THEIRS = ("index", "input", "outputs", "length")
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
-    """A folder with what the commands name: notebooks, settings, a model, texts, questions."""
+    """A folder with the files that the commands name."""
     folder = tmp_path_factory.mktemp("clone")
     for name in ("notebooks", "params"):
         (folder / name).symlink_to(ROOT / name)
@@ -61,13 +60,13 @@ def clone(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def shell():
-    """The shell in which the cells of notebooks are executed; it is taken down afterwards."""
+    """The IPython shell that executes the cells of notebooks."""
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
     config = Config()
     config.HistoryManager.enabled = False
-    # The shell puts a module of its own there, from which no process can be forked.
+    # The shell replaces this module, and processes cannot be forked from its own.
     main = sys.modules["__main__"]
     yield InteractiveShell.instance(config=config)
     InteractiveShell.clear_instance()
@@ -76,7 +75,7 @@ def shell():
 
 @pytest.fixture
 def inside(clone, shell, monkeypatch):
-    """The folder, as the current one, with a server at the address that is exported."""
+    """The folder, as the current one."""
     monkeypatch.chdir(clone)
     monkeypatch.delenv("RULERLIB_HOME", raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -84,20 +83,15 @@ def inside(clone, shell, monkeypatch):
 
 
 def dry(target, *settings):
-    """What ``make`` would do."""
-    done = subprocess.run(
-        ["make", "-n", "-B", target, *settings],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    """Return the commands that ``make`` would run."""
+    make = ["make", "-n", "-B", target, *settings]
+    done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def installs(words, inside):
-    """An extra of the project, or a package that one of them has."""
+    """Check that pip installs an extra of the project, or a package of one."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras, what = project["optional-dependencies"], words[-1]
     if own := re.fullmatch(r"\.\[([\w,]+)\]", what):
@@ -107,7 +101,7 @@ def installs(words, inside):
 
 
 def makes(words, inside):
-    """A target; `make niah` runs the commands that the README shows."""
+    """Check a target; `make niah` runs the commands that the README shows."""
     told = dry(*words[1:])
     assert told
     if words[1:] == ["niah"]:
@@ -115,10 +109,10 @@ def makes(words, inside):
 
 
 def python(words, inside):
-    """A module, in a process of its own."""
+    """Run a module."""
     subprocess.run([sys.executable, *words[1:]], cwd=inside, check=True, timeout=120)
     if "book.page" in words:
-        # The figures are embedded, and nothing is loaded.
+        # The figures are embedded, and nothing is loaded from elsewhere.
         page = (inside / words[-1]).with_suffix(".html").read_text("utf-8")
         assert page.count('src="data:image/png') >= 2
         assert "accuracy by length. " in page
@@ -126,12 +120,12 @@ def python(words, inside):
 
 
 def rulerlib(words, inside):
-    """Our own command, in a process of its own."""
+    """Run the command of this project."""
     python(["python", "-m", *words], inside)
 
 
 def papermill(words, inside):
-    """A notebook; the questions of other scripts are there once some have been made."""
+    """Run a notebook, with a server at the address in the environment."""
     if "path/to/synthetic" in words:
         as_theirs(inside / "runs", inside / "path" / "to" / "synthetic")
     with Server(lambda prompt, attempt: None).running() as server:
@@ -147,7 +141,7 @@ def papermill(words, inside):
 
 
 def as_theirs(runs, folder):
-    """Write questions as NVIDIA's scripts do, with neither our fields nor our metadata."""
+    """Write questions as NVIDIA's scripts do, with their fields only."""
     task = folder / "1024" / "data" / "niah_single_2"
     task.mkdir(parents=True, exist_ok=True)
     made, *_ = runs.glob("lille*/en/*/data/niah_single_2*/validation.jsonl")
@@ -160,7 +154,7 @@ KINDS = {
     "make": makes, "papermill": papermill, "python": python, "pip": installs, "rulerlib": rulerlib,
 }  # fmt: skip
 
-# They change the shell, serve until they are stopped, or run these tests.
+# These change the shell, serve until they are stopped, or run these tests.
 NOT_RUN = ("export", "source", "voila", "pytest")
 
 COMMANDS = [words for block in BASH for words in block.commands() if words[0] not in NOT_RUN]
@@ -173,7 +167,7 @@ def test_a_command(inside, words):
 
 @pytest.mark.parametrize("number", range(len(PYTHON)))
 def test_a_block_of_python(inside, number):
-    """Each block by itself, and in a folder of its own."""
+    """Each block runs by itself in a new folder."""
     code = PYTHON[number].code
     if "parquet" in code:
         pytest.importorskip("pyarrow", reason="needs pip install -e '.[hub]', as the README says")

@@ -1,4 +1,4 @@
-"""What a wheel says of the project; `tests/wheel.py` builds one and tries it."""
+"""The description in the wheel; `tests/wheel.py` builds and tries a wheel."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def targets(text):
     return re.findall(r"\]\(([^)]+)\)", text)
 
 
-def test_links_of_the_readme_lead_somewhere_without_a_checkout(description):
-    """Into the repository where its address is known, to no file at all where it is not."""
+def test_links_of_the_readme_work_without_a_checkout(description):
+    """They point to the repository; without an address, relative links become plain text."""
     relative = [target for target in targets(README) if "://" not in target]
     assert len(relative) > 5
     assert all((ROOT / target).exists() for target in relative)

@@ -1,4 +1,4 @@
-"""The two lines on a run say what is really asked."""
+"""The two lines that describe a run agree with what it asks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def numbers(text):
     return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?= questions)", text)]
 
 
-def test_a_run_says_how_many_questions_it_asks():
+def test_a_run_shows_how_many_questions_it_asks():
     study = [{"num_needle_k": 2}, {"num_needle_k": 4}]
     # The shortest length is too short for the task.
     run = Run("niah_single_2,niah_multikey_3", length=2048, num_lengths=6, num_samples=700,
@@ -40,7 +40,7 @@ def test_a_run_says_how_many_questions_it_asks():
     assert "_model" not in run.loaded_engine.__dict__
 
 
-def test_a_run_says_how_it_differs_from_the_usual():
+def test_a_run_shows_its_decoding_and_languages():
     drawn = Decoding(temperature=0.7, samples=4)
     run = Run("niah_single_2", length=512, num_samples=2, decoding=drawn, question_language="en")
     first, second = show.run(run).text.splitlines()

@@ -1,4 +1,4 @@
-"""Stored answers become the run that they were packed from."""
+"""Packed answers can be unpacked to the run that they came from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMS = ["{}", " {}.\u2028", "", "{0} " * 9, "ikke {}\x07"]
 
 
 def asked(run):
-    """A run whose engine gives a form of the right answer to each question."""
+    """Predict a run with right answers in several forms."""
     engine = Stored(run.loaded_engine, 4)
     for data in map(run.dataset, run.cells):
         for sample in data:
@@ -40,7 +40,7 @@ def asked(run):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     root = tmp_path_factory.mktemp("stored") / "runs"
-    # Answers to other knobs are not packed.
+    # Answers with other parameters are not packed.
     asked(Run("vt", output=str(root), length=900, num_samples=2, knobs={"num_hops": 2}))
     return asked(Run(TASKS, output=str(root), length=900, num_samples=6))
 
@@ -71,7 +71,7 @@ def test_every_answer_is_packed_with_a_hash_of_its_prompt(run, packed, tmp_path)
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
 
 
-def test_a_run_is_what_it_was_before_it_was_packed(run, tmp_path):
+def test_an_unpacked_run_is_the_one_that_was_packed(run, tmp_path):
     for path in Path(run.output).rglob("*.settings.json"):
         settings = read_settings(path.with_suffix("").with_suffix(".jsonl"))
         settings["versions"] = {"torch": "1.0"}
@@ -88,25 +88,21 @@ def test_a_run_is_what_it_was_before_it_was_packed(run, tmp_path):
             assert other.read_bytes() == path.read_bytes()
 
 
-def test_another_question_is_refused(packed, tmp_path):
-    cells = json.loads((packed / "settings.json").read_text("utf-8"))
-    for part in cells["cells"]:
-        part["cell"]["seed"] = 7
-    (packed / "settings.json").write_text(json.dumps(cells), "utf-8")
-    with pytest.raises(DataError, match="sample 0: the stored answer is for another prompt"):
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [("seed", 7, "sample 0: the stored answer is for another prompt"),
+     ("weights", "0" * 8, "the settings are those of")],
+)  # fmt: skip
+def test_answers_to_other_questions_are_refused(packed, tmp_path, field, value, message):
+    settings = json.loads((packed / "settings.json").read_text("utf-8"))
+    for part in settings["cells"]:
+        part["cell"][field] = value
+    (packed / "settings.json").write_text(json.dumps(settings), "utf-8")
+    with pytest.raises(DataError, match=message):
         unpack(packed, tmp_path / "runs")
 
 
-def test_settings_of_another_run_are_refused(packed, tmp_path):
-    path = packed / "settings.json"
-    settings = json.loads(path.read_text("utf-8"))
-    settings["cells"][0]["cell"]["weights"] = "0" * 8
-    path.write_text(json.dumps(settings), "utf-8")
-    with pytest.raises(DataError, match="the settings are those of"):
-        unpack(packed, tmp_path / "runs")
-
-
-def test_a_run_goes_on_in_batches_of_the_size_with_which_it_was_begun(packed, tmp_path):
+def test_an_unpacked_run_resumes_with_its_batch_size(packed, tmp_path):
     unpack(packed, tmp_path / "runs")
     more = Run("vt", output=str(tmp_path / "runs"), length=900, num_samples=6)
     replace(more, loaded=Stored(more.loaded_engine, 5)).predict()

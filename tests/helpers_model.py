@@ -1,8 +1,7 @@
-"""What the tests of engines and runs share: tiny random models, and an engine that needs none.
+"""Tiny random models and engines without a model, for tests.
 
 The models are two-layer Llamas with random weights and a byte-level BPE tokenizer trained on the
-packs' own essays: they say nonsense, deterministically, in a few milliseconds. ``Parrot`` is an
-engine for tests alone; no user can reach it.
+essays of the language packs. Their answers are deterministic nonsense and take milliseconds.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LILLE = ROOT / "rulerlib" / "models" / "lille"
 
 LIMIT = 2048
-"""The longest sequence that the tiny models take."""
+"""The context limit of the tiny models."""
 
 TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}[{{ message['role'] }}]\n"
@@ -45,7 +44,7 @@ TEMPLATE = (
 
 
 def tiny_tokenizer(template: str | None = None) -> Any:
-    """A byte-level BPE of 600 tokens that puts ``<s>`` before a text."""
+    """Return a byte-level BPE of 600 tokens that puts ``<s>`` before a text."""
     transformers = pytest.importorskip("transformers")
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=_trained(), bos_token="<s>", eos_token="</s>", chat_template=template
@@ -79,8 +78,7 @@ def tiny_model(
 ) -> Path:
     """Save a random model and its tokenizer.
 
-    The weights are larger than usual, so that what it says changes from token to token and
-    depends on the whole prompt.
+    The weights are larger than usual, so that answers vary and depend on the whole prompt.
     """
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
@@ -101,10 +99,7 @@ def tiny_model(
 
 
 class Parrot:
-    """An engine whose answers are a function of the prompt, given as slowly as wanted.
-
-    It looks at no stop string, and says that it decodes as asked.
-    """
+    """An engine whose answer is a hash of the prompt; it ignores stop strings."""
 
     name = "parrot"
 
@@ -132,15 +127,12 @@ class Parrot:
                 room = self.limit - request.max_new_tokens
                 kept = room if self.tokenizer.count(request.prompt) > room else -1
             said = hashlib.sha256(request.prompt.encode()).hexdigest()[:12]
-            # All that is awkward in a line of JSON.
+            # Characters that need escaping in a line of JSON.
             yield position, Generation(f' æøå "{said}"\n\u2028{{}}\\', 3, True, kept)
 
 
 class Knowing(Parrot):
-    """A parrot that answers in full, in half, in another case, with control characters, or not.
-
-    It knows the questions of some datasets.
-    """
+    """An engine that knows some datasets; its answers are right, partly right, wrong or empty."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         super().__init__()
@@ -161,7 +153,7 @@ class Knowing(Parrot):
 
 
 class Flock(Parrot):
-    """A parrot for each request: many at once, which answer whenever they like."""
+    """A parrot that answers many requests at a time, in any order."""
 
     def batch_size(self, length: int) -> None:
         return None
@@ -179,7 +171,7 @@ class Flock(Parrot):
 
 
 class Unloadable(Parrot):
-    """An engine that may be asked for everything but an answer."""
+    """An engine that must not be asked for an answer."""
 
     def generate(self, *_: Any, **__: Any) -> Iterator[tuple[int, Generation]]:
         raise AssertionError("the weights were loaded")
@@ -188,13 +180,12 @@ class Unloadable(Parrot):
 def say(
     model: Any, prompts: Sequence[str], max_new_tokens: int, special: bool = True, **more: Any
 ) -> list[Generation]:
-    """What an engine says to some prompts, in their order."""
+    """Return the answers of an engine to some prompts, in their order."""
     return in_order(model, [Request(text, special, max_new_tokens, **more) for text in prompts])
 
 
-# Processes that are shot. Forked, so that torch is loaded once and not for each of them; and
-# forked by a server of their own, because the process of the tests has threads of libraries by
-# then, whose locks a fork of it would inherit without the threads that give them back.
+# Processes that tests kill. A fork server loads torch once; forking the tests' own process could
+# deadlock, because it has threads of libraries.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     ["torch", "transformers.models.llama.modeling_llama", "rulerlib.models.transformers",
@@ -206,11 +197,8 @@ PROCESSES.set_forkserver_preload(
 def predicting(
     make: Callable[[], Any], dataset: Path, output: Path, step: int, how: int = signal.SIGKILL
 ) -> None:
-    """What such a process does: predict, and shoot itself before one step of its work with files.
-
-    ``make`` makes the engine; see `die_at` for the number of the step.
-    """
-    # What is started in the background by a shell ignores Ctrl-C, and so do its children.
+    """Predict with the engine from ``make``, and die before a step; see `die_at`."""
+    # Background processes of a shell ignore Ctrl-C, and so do their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     model = make()
     die_at(step, output.parent, how)
@@ -223,7 +211,7 @@ def predicting(
 def stopped(
     make: Callable[[], Any], dataset: Path, output: Path, step: int, how: int = signal.SIGKILL
 ) -> int | None:
-    """Let a process predict and stop before a step; return its exit code."""
+    """Predict in a process that dies before a step; return its exit code."""
     process = PROCESSES.Process(target=predicting, args=(make, dataset, output, step, how))
     process.start()
     process.join(300)
@@ -231,7 +219,7 @@ def stopped(
 
 
 def some_samples(count: int, size: int = 200) -> list[Sample]:
-    """Samples that need no tokenizer of a model; no two are alike."""
+    """Return distinct samples, counted in words."""
     words = tokens.Words()
     records = []
     for index in range(count):
@@ -257,7 +245,7 @@ def some_samples(count: int, size: int = 200) -> list[Sample]:
 
 
 def write_dataset(folder: Path, records: Sequence[Sample], **changed: Any) -> Path:
-    """Write questions as `rulerlib.store.questions` does, with metadata that prediction reads."""
+    """Write questions and their metadata as `rulerlib.store.questions` does."""
     path = folder / "validation.jsonl"
     write_records(path, records)
     about = {
@@ -270,7 +258,7 @@ def write_dataset(folder: Path, records: Sequence[Sample], **changed: Any) -> Pa
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, with its bytes."""
+    """Return every file below a folder, with its bytes."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -279,7 +267,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def bare_environment(home: Path, **more: str) -> dict[str, str]:
-    """What a process sees in a virtual environment that was never activated, on a new machine."""
+    """Return the environment of a new machine, without an activated virtual environment."""
     home.mkdir(parents=True, exist_ok=True)
     kept = {
         name: os.environ[name]
@@ -296,7 +284,7 @@ def bare_environment(home: Path, **more: str) -> dict[str, str]:
 def run_niah(
     home: Path, cwd: Path, *arguments: str, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """``rulerlib run niah``, which is papermill's, as a user without an activated venv."""
+    """Run ``rulerlib run niah`` as a user without an activated virtual environment."""
     return subprocess.run(
         [sys.executable, "-m", "rulerlib", "run", "niah", *arguments],
         cwd=cwd, env=bare_environment(home, **more), capture_output=True, text=True, timeout=540,

@@ -1,9 +1,7 @@
-"""A server that speaks as much of OpenAI's protocol as an evaluation needs, and fails on demand.
+"""A server with a part of OpenAI's protocol, on loopback, that fails on demand.
 
-Real sockets on loopback. What it does with a request is decided by a ``plan``: the name of a
-fault, a function that sends one, or None for an answer. It counts what it did, how many requests it
-had at a time, and how often each prompt was answered, so that a test can say what was lost or
-doubled.
+A ``plan`` decides what happens to a request: the name of a fault, a function that sends one, or
+None for an answer. The server counts requests, answers and how many it had at a time.
 """
 
 from __future__ import annotations
@@ -27,19 +25,18 @@ from rulerlib import tokens
 KEY = "sk-a-key-that-nobody-may-see-0123456789"
 
 Fault = str | Callable[["_Handler", dict[str, Any]], None] | None
-"""The name of a fault, or what it does to a connection, given the answer that was due."""
+"""The name of a fault, or a function of the handler and the answer."""
 
 Plan = Callable[[str, int], Fault]
-"""From a prompt and the number of its attempt, from 0, to a fault."""
+"""A function of a prompt and the number of its attempt, from 0."""
 
 PASSING = ("429", "429 date", "500", "502 html", "503", "drop", "drop half", "reset", "hang")
 
-# Of those that are a status, what is said with it.
+# Status, message and code of the faults that are errors of the protocol.
 ERRORS = {
     "500": (500, "out of order"), "503": (503, "out of order"),
     "400": (400, "temperature is not supported"), "403": (403, "not in your country"),
     "404 model": (404, "The model `parrot` does not exist.", "model_not_found"),
-    "429 quota": (429, "You exceeded your current quota", "insufficient_quota"),
 }  # fmt: skip
 
 
@@ -49,7 +46,7 @@ def said(prompt: str) -> str:
 
 
 def faulty(share: float, seed: int = 0, faults: tuple[str, ...] = PASSING) -> Plan:
-    """Fails that share of all attempts, decided by the prompt and the attempt alone."""
+    """Return a plan that fails a share of all attempts, decided by prompt and attempt alone."""
 
     def plan(prompt: str, attempt: int) -> str | None:
         rng = random.Random(f"{seed} {attempt} {prompt}")
@@ -59,10 +56,19 @@ def faulty(share: float, seed: int = 0, faults: tuple[str, ...] = PASSING) -> Pl
 
 
 class Server:
-    """The server; ``seconds``: how long it thinks, ``hang``: how long it hangs.
+    """The server.
 
-    ``answer`` makes the answer to a prompt, which is a chat or not; ``beside`` is what stands at
-    other paths, by their names.
+    Parameters
+    ----------
+    seconds, hang
+        The time before each reply, and the time for which the fault ``"hang"`` keeps silent.
+
+    Attributes
+    ----------
+    answer
+        A function of a prompt and whether it is a chat.
+    beside
+        Replies at other paths, by path.
     """
 
     def __init__(
@@ -78,7 +84,6 @@ class Server:
         self.answered: Counter[str] = Counter()
         self.attempts: Counter[str] = Counter()
         self.bodies: list[dict[str, Any]] = []
-        self.times: list[float] = []
         self.now = self.most = 0
 
     @property
@@ -92,7 +97,7 @@ class Server:
             daemon_threads = True
 
             def handle_error(self, *_: Any) -> None:
-                """A client that was killed is no news."""
+                """Ignore clients that were killed."""
 
         handler = type("Handler", (_Handler,), {"served": self})
         with Http(("127.0.0.1", 0), handler) as self.http:
@@ -129,14 +134,13 @@ class _Handler(BaseHTTPRequestHandler):
             attempt = served.attempts[prompt]
             served.attempts[prompt] += 1
             served.bodies.append(body)
-            served.times.append(time.monotonic())
             served.now += 1
             served.most = max(served.most, served.now)
         try:
             time.sleep(served.seconds)
             fault = served.plan(prompt, attempt)
         finally:
-            # Before the answer goes out: the client may ask again as soon as it has it.
+            # Before the answer is sent: the client may send its next request right after it.
             with served.lock:
                 served.now -= 1
         if self._authorized():
@@ -149,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         key = self.served.key
         if key is None or self.headers["Authorization"] == f"Bearer {key}":
             return True
-        # Some servers repeat the key that they were given.
+        # Some servers repeat the key in their message.
         about = f"Incorrect API key provided: {self.headers['Authorization']}"
         with self.served.lock:
             self.served.done["401"] += 1
@@ -163,7 +167,6 @@ class _Handler(BaseHTTPRequestHandler):
         whole = json.dumps(answer).encode()
         other = {
             None: answer,
-            "empty choices": {**answer, "choices": []},
             "null text": {"choices": [{"text": None, "message": None}]},
         }
         if fault in other:
@@ -219,9 +222,9 @@ class _Handler(BaseHTTPRequestHandler):
 def with_window(
     window: int, ratio: float = 1.0, template: int = 0
 ) -> Callable[[str, bool], dict[str, Any]]:
-    """Return an ``answer`` of a server that silently drops what exceeds its window.
+    """Return an ``answer`` of a server that silently truncates prompts to its window.
 
-    Its tokenizer makes ``ratio`` tokens of one word, and its chat template adds ``template``.
+    Its tokenizer counts ``ratio`` tokens per word, and its chat template adds ``template``.
     """
 
     def answer(prompt: str, chat: bool) -> dict[str, Any]:

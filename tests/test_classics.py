@@ -1,6 +1,6 @@
-"""The needle tests from before RULER: an independent reader finds their answers again.
+"""The needle tests from before RULER, against an independent reader.
 
-The reader knows the published sentences, written down below, and imports nothing from the task.
+The reader knows the published sentences below and imports nothing from the task.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def test_the_reader_finds_the_answer(task, language, tokenizer):
 
 
 def test_a_dataset_cites_the_sentences(tmp_path, words):
-    """They stand in a file of their own, which the fingerprint of the pack leaves out."""
+    """They are in a separate file, which is not part of the fingerprint of the pack."""
     pack = folder = tmp_path / "en"
     source = languages.load("en").folder
     folder.symlink_to(source)
@@ -78,7 +78,7 @@ def test_a_dataset_cites_the_sentences(tmp_path, words):
     assert other["language_pack"] == cited["language_pack"]
 
 
-def test_a_text_that_holds_every_sentence_is_named(words):
+def test_a_haystack_with_every_sentence_is_rejected(words):
     lists = languages.load("da").section("classics")["sentence"]["lists"]
     texts = [
         f"{activity} {place} {time}."

@@ -1,4 +1,4 @@
-"""How likely texts are to a model: against a pass over each text alone, written here."""
+"""Log likelihoods of texts, against a separate pass over each text."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ TEXTS = [
 
 @functools.cache
 def reference(folder):
-    """The model of a folder and its tokenizer, as `transformers` has them."""
+    """Load a model and its tokenizer with `transformers` alone."""
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
 
 
 @functools.cache
 def alone(folder, text):
-    """The log likelihood of each token but the first, in double precision, from a single pass."""
+    """Return the log likelihood of each token but the first, in double precision."""
     model, tokenizer = reference(folder)
     ids = tokenizer(text.replace("\ud800", "?")).input_ids
     if len(ids) < 2:
@@ -63,11 +63,11 @@ def lille():
     return models.load("lille", dtype="float32", device="cpu")
 
 
-def test_they_are_those_of_each_text_alone(lille):
+def test_likelihoods_equal_those_of_each_text_alone(lille):
     found = list(lille.log_likelihoods(iter(TEXTS)))
     check(found, LILLE)
     assert found[1] == Likelihood(0, 0)
-    # The token that a text begins behind lets its first one be predicted, too.
+    # The first token of a text is predicted from the token that begins every text.
     assert found[2].tokens == lille.tokenizer.count("x") == 1
     assert found[0].nll == pytest.approx(found[5].nll, rel=1e-5)
 
@@ -77,7 +77,7 @@ def llama(folder):
 
 
 def window(folder):
-    """A model that sees 16 tokens back, in every layer."""
+    """Save a model with a sliding window of 16 tokens."""
     save(folder, transformers.MistralConfig(
         vocab_size=600, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
         num_attention_heads=2, num_key_value_heads=1, sliding_window=16, initializer_range=0.4,
@@ -85,7 +85,7 @@ def window(folder):
 
 
 def recurrent(folder):
-    """A model with a state instead of keys and values."""
+    """Save a recurrent model."""
     save(folder, transformers.MambaConfig(
         vocab_size=600, hidden_size=32, state_size=8, num_hidden_layers=2, initializer_range=0.4,
     ))  # fmt: skip
@@ -98,7 +98,7 @@ def save(folder, config):
 
 
 @pytest.mark.parametrize("kind", [llama, window, recurrent])
-def test_other_models_and_few_scores_at_a_time(tmp_path, monkeypatch, kind):
+def test_likelihoods_of_other_architectures_in_small_batches(tmp_path, monkeypatch, kind):
     kind(tmp_path)
     monkeypatch.setattr(engines, "SCORES", 600 * 50)
     found = list(Engine(str(tmp_path), "float32", "cpu").log_likelihoods(TEXTS))
@@ -106,7 +106,7 @@ def test_other_models_and_few_scores_at_a_time(tmp_path, monkeypatch, kind):
     assert max(each.tokens for each in found) > 100
 
 
-def test_without_a_beginning_all_but_the_first_are_predicted(tmp_path):
+def test_without_a_first_token_the_first_word_has_no_likelihood(tmp_path):
     tiny_model(tmp_path)
     tokenizer = tiny_tokenizer()
     tokenizer.backend_tokenizer.post_processor = None
@@ -119,14 +119,14 @@ def test_without_a_beginning_all_but_the_first_are_predicted(tmp_path):
     assert found[0].tokens == engine.tokenizer.count(TEXTS[0]) - 1
 
 
-def test_where_an_engine_gives_none_the_model_inside_does():
+def test_the_bundled_model_replaces_an_engine_without_likelihoods():
     assert models.with_likelihoods(models.load("r", "reference")).name == models.INSIDE
     model = models.load(models.INSIDE)
     assert models.with_likelihoods(model) is model
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 4)), max_size=30))
-def test_surprise_is_a_rank_among_what_was_taught_before(drawn):
+def test_surprise_is_the_rank_among_earlier_texts(drawn):
     told = [Likelihood(float(nll), count) for nll, count in drawn]
     means = [float(f"{nll / count:.3g}") if count else 0.0 for nll, count in drawn]
     for place, found in enumerate(ranked(told)):

@@ -1,11 +1,10 @@
-"""The openai engine against a real server on loopback: each request answered once, no key shown."""
+"""The openai engine against a real server on loopback."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-import math
 import os
 import signal
 import ssl
@@ -33,7 +32,7 @@ ENDPOINTS = ["completions", "chat"]
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch):
-    """Short pauses, no key or address from outside, and no certificates, which load slowly."""
+    """Shorten the pauses between retries, unset the key and skip loading certificates."""
     monkeypatch.setattr(_base_client, "INITIAL_RETRY_DELAY", 0.01)
     monkeypatch.setattr(_base_client, "MAX_RETRY_DELAY", 0.02)
     monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_: None)
@@ -43,7 +42,7 @@ def environment(monkeypatch):
 
 @pytest.fixture
 def serve():
-    """Start a server that follows a plan and gives an ``answer``; it ends with the test."""
+    """Start a server with a plan of faults and an ``answer``; it stops with the test."""
     with contextlib.ExitStack() as stack:
 
         def start(plan=lambda *_: None, answer=None, **options):
@@ -67,7 +66,8 @@ def prompts(*counts):
     return [Request(" ".join(["græs"] * count), True, 16) for count in counts]
 
 
-def one_sentence(error):
+def one_line_of(error):
+    """Return a message after checking that it is one line without key and address."""
     text = str(error.value)
     assert "\n" not in text
     assert text.endswith(".")
@@ -79,8 +79,8 @@ def one_sentence(error):
 # --- Requests -------------------------------------------------------------------------------------
 
 
-def test_every_request_has_one_answer(serve):
-    """Half of all attempts fail, in every way that may pass."""
+def test_every_request_gets_one_answer_despite_temporary_faults(serve):
+    """Half of all attempts fail; every kind of temporary fault occurs."""
     server = serve(faulty(0.5, seed=1), hang=5.0)
     model = load(server, timeout=1.0, retries=40, concurrency=16)
     requests = questions(150)
@@ -89,10 +89,10 @@ def test_every_request_has_one_answer(serve):
     for position, generation in came:
         assert generation.text == said(requests[position].prompt)
         assert generation.finished
-    assert set(PASSING) | {"answered"} == set(server.done), "every fault came"
+    assert set(PASSING) | {"answered"} == set(server.done)
 
 
-def test_requests_are_sent_side_by_side_up_to_the_limit(serve):
+def test_requests_are_sent_in_parallel_up_to_the_limit(serve):
     server = serve(seconds=0.02)
     pulled = []
     requests = (pulled.append(request) or request for request in questions(12))
@@ -107,29 +107,26 @@ FINAL = {
     "404 model": (ServerError, "does not exist); check the model"),
     "400": (ServerError, "status 400: temperature is not supported"),
     "403": (ParameterError, "not in your country"),
-    "429 quota": (ServerError, "with retries=1 (status 429: You exceeded your current quota)"),
     "500": (ServerError, "status 500: out of order). Completed answers are saved"),
     "drop": (ServerError, "No answer from the server at base_url with retries=1"),
-    "hang": (ServerError, "Request timed out"),
     "200 html": (ServerError, "not a JSON object; check that base_url ends with /v1"),
     "malformed": (ServerError, "is not JSON"),
-    "empty choices": (ServerError, "sent no answer"),
     "null text": (ServerError, "an answer without text"),
 }
 
 
 @pytest.mark.parametrize("fault", FINAL)
-def test_a_final_fault_is_one_sentence(serve, monkeypatch, fault):
+def test_a_permanent_error_stops_the_run_with_one_line(serve, monkeypatch, fault):
     kind, words = FINAL[fault]
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    server = serve(lambda *_: fault, hang=2.0)
+    server = serve(lambda *_: fault)
     with pytest.raises(kind) as error:
-        list(load(server, concurrency=4, retries=1, timeout=1.0).generate(questions(100)))
-    assert words in one_sentence(error)
+        list(load(server, concurrency=4, retries=1).generate(questions(100)))
+    assert words in one_line_of(error)
     assert sum(server.done.values()) <= 8, "no new request is sent"
 
 
-def test_completed_answers_are_saved_and_not_requested_again(serve, tmp_path):
+def test_a_run_resumes_after_an_error_without_repeating_requests(serve, tmp_path):
     dataset, output = write_dataset(tmp_path / "data", some_samples(24)), tmp_path / "out.jsonl"
     server = serve(lambda *_: "400" if len(server.answered) == 10 else None, seconds=0.02)
     with pytest.raises(ServerError):
@@ -143,8 +140,7 @@ def test_completed_answers_are_saved_and_not_requested_again(serve, tmp_path):
     assert output.read_bytes() == whole.read_bytes()
 
 
-def test_it_runs_where_an_event_loop_runs_already(serve):
-    """As in Jupyter."""
+def test_the_engine_runs_inside_an_event_loop_as_in_jupyter(serve):
     model = load(serve())
 
     async def cell():
@@ -179,7 +175,7 @@ def test_the_exact_prompt_is_sent(serve):
 SAMPLED = ("temperature", "top_p", "seed")
 
 
-def test_chat_takes_messages(serve):
+def test_chat_messages_are_sent_as_they_are(serve):
     server = serve()
     user, assistant = ({"role": role, "content": role} for role in ("user", "assistant"))
     options = {"body": {"temperature": None}, "max_tokens_field": "max_completion_tokens"}
@@ -221,18 +217,17 @@ def test_the_recorded_decoding_is_the_one_sent(serve, body, decoding, sent, reco
 # --- Settings -------------------------------------------------------------------------------------
 
 
-def test_the_limit_is_the_servers(serve):
+def test_the_limit_comes_from_the_server(serve):
     server = serve(models={"parrot": {"max_model_len": 4096}, "other": {"max_model_len": 8}})
     assert load(server).limit == 4096
     assert load(server, max_model_len=100).limit == 100
-    assert load(serve(models={"parrot": {}})).limit is None
+    # Hosted servers have more models than they list.
+    assert load(serve(models={"another": {}})).limit is None
     with pytest.raises(ParameterError, match=r"model is 'parrot'.*did you mean 'parrots'"):
         _ = load(serve(models={"parrots": {"max_model_len": 8}})).limit
-    # Hosted servers list less than they have.
-    assert load(serve(models={"another": {}})).limit is None
 
 
-def test_a_prompt_too_long_is_refused_or_cut(serve):
+def test_a_prompt_over_the_limit_is_rejected_or_cut(serve):
     server = serve()
     model = load(server, max_model_len=40)
     text = "Først. " + "græs " * 60 + "Til sidst?"
@@ -260,26 +255,13 @@ def test_the_key_is_sent_and_never_shown(serve, tmp_path, monkeypatch, capsys, c
     monkeypatch.setenv("OPENAI_API_KEY", KEY[::-1])
     with pytest.raises(ParameterError, match=r"OPENAI_API_KEY is '\*\*\*'.*status 401") as error:
         in_order(load(server), questions(1))
-    assert KEY[::-1] not in one_sentence(error)
-
-
-URLS = [None, "localhost:8000/v1", f"http://me:{KEY}@x", f"http://x?k={KEY}"]
-
-
-@pytest.mark.parametrize("url", URLS)
-def test_a_bad_address_is_one_sentence(url):
-    with pytest.raises(ParameterError, match=r"base_url is .*OPENAI_BASE_URL") as error:
-        models.load("parrot", "openai", base_url=url, tokenizer="words")
-    one_sentence(error)
+    assert KEY[::-1] not in one_line_of(error)
 
 
 BAD = [
+    ({"base_url": f"http://me:{KEY}@x"}, "base_url"),
     ({"endpoint": "chats"}, "endpoint"),
-    ({"concurrency": 0}, "concurrency"),
-    ({"timeout": math.inf}, "timeout"),
-    ({"max_model_len": "4096"}, "max_model_len"),
     ({"body": {"stream": True}}, "body"),
-    ({"max_tokens_field": 5}, "max_tokens_field"),
     ({"tokenizer": None}, "tokenizer"),
     ({"concurency": 3}, "engine option"),
     ({"api_key": KEY}, "engine options"),
@@ -287,11 +269,11 @@ BAD = [
 
 
 @pytest.mark.parametrize(("options", "named"), BAD)
-def test_bad_options_are_named(options, named):
+def test_bad_options_are_rejected_by_name(options, named):
     with pytest.raises(ParameterError) as error:
         models.load("gpt", "openai", **{"base_url": "http://x/v1", "tokenizer": "words", **options})
     assert error.value.parameter == named
-    one_sentence(error)
+    one_line_of(error)
 
 
 WANTED = {"temperature": 0.6, "top_k": 20, "repetition_penalty": 1.05}
@@ -303,12 +285,11 @@ KINDS = {
                   {"source": "/props", "temperature": 0.8, "top_k": 40}),
     "vLLM": ({"owned_by": "vllm", "root": "OWN"}, None,
              {"source": "generation_config.json", **WANTED}),
-    "nonsense": ({"owned_by": "llamacpp"}, ["?", {}], "unknown"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_defaults_that_a_server_states(kind, serve, tmp_path):
+def test_decoding_defaults_are_read_from_the_server(kind, serve, tmp_path):
     row, props, expected = KINDS[kind]
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "generation_config.json").write_text(json.dumps({**WANTED, "eos_token_id": [1]}))
@@ -344,10 +325,10 @@ def test_a_truncated_prompt_stops_the_run(serve, endpoint, case):
     assert came == [*range(len(counts) - 1)], "the truncated prompt has no answer"
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
-@pytest.mark.parametrize(
-    ("ratio", "template", "checks"), [(1.0, 0, 0), (1.0, 60, 2), (0.6, 0, 3), (1.9, 30, 2)]
-)
+@pytest.mark.parametrize(("endpoint", "ratio", "template", "checks"), [
+    ("completions", 1.0, 0, 0), ("completions", 0.6, 0, 3), ("completions", 1.9, 0, 2),
+    ("chat", 1.0, 60, 2),
+])  # fmt: skip
 def test_another_tokenizer_or_template_is_not_taken_for_truncation(
     serve, endpoint, ratio, template, checks
 ):
@@ -362,7 +343,7 @@ def test_another_tokenizer_or_template_is_not_taken_for_truncation(
 @pytest.mark.parametrize(("tokenizer", "read", "stops"), [
     (None, 1999, True), (None, 2000, False), ("words", 1999, False),
 ])  # fmt: skip
-def test_one_missing_token_counts_where_the_tokenizer_is_the_models_own(
+def test_one_missing_token_stops_the_run_only_with_the_own_tokenizer(
     serve, monkeypatch, tokenizer, read, stops
 ):
     monkeypatch.setattr(tokens, "load", lambda *_: tokens.Words())
@@ -373,7 +354,7 @@ def test_one_missing_token_counts_where_the_tokenizer_is_the_models_own(
         assert len(in_order(model, prompts(2000))) == 1
 
 
-def test_a_server_that_counts_nothing_or_otherwise_is_warned_of_once(serve):
+def test_missing_or_different_token_counts_give_one_warning(serve):
     server = serve(answer=lambda *_: {"choices": [{"text": "8", "finish_reason": "stop"}]})
     with pytest.warns(UserWarning, match="does not report prompt_tokens") as caught:
         (made, _) = in_order(load(server), prompts(5, 6))
@@ -385,18 +366,11 @@ def test_a_server_that_counts_nothing_or_otherwise_is_warned_of_once(serve):
     assert len(caught) == 1
 
 
-def test_a_prompt_truncated_here_passes(serve):
-    server = serve(answer=with_window(3000))
-    request = Request(" ".join(["græs"] * 5000), True, 16, truncate=True)
-    (made,) = in_order(load(server, max_model_len=3016), [request])
-    assert (made.kept, made.prompt_tokens) == (3000, 3000)
-
-
 # --- Replies --------------------------------------------------------------------------------------
 
 
 def replying(message=None, **fields):
-    """Return an ``answer`` with this message, whose other fields are as requested."""
+    """Return an ``answer`` with this message and these fields."""
     choice = {"finish_reason": fields.pop("finish_reason", "stop")}
 
     def answer(prompt, chat):
@@ -414,7 +388,9 @@ def replying(message=None, **fields):
     ("reason", "written", "finished"),
     [("stop", 16, True), ("MAX_TOKENS", 3, False), (None, 3, True), (None, 16, False)],
 )
-def test_finish_reasons_that_mean_a_limit(serve, endpoint, reason, written, finished):
+def test_finish_reasons_tell_whether_an_answer_is_complete(
+    serve, endpoint, reason, written, finished
+):
     details = {"prompt_tokens_details": {"cached_tokens": 3}}
     answer = replying(finish_reason=reason, written=written, usage=details)
     (made,) = in_order(load(serve(answer=answer), endpoint), prompts(5))
@@ -435,7 +411,7 @@ FLAGGED = [
 
 
 @pytest.mark.parametrize(("fields", "pred", "flags"), FLAGGED)
-def test_irregular_answers_are_flagged_and_warned_of(serve, tmp_path, fields, pred, flags):
+def test_irregular_answers_get_a_flag_and_a_warning(serve, tmp_path, fields, pred, flags):
     dataset = write_dataset(tmp_path / "data", some_samples(3))
     model, output = load(serve(answer=replying(**fields)), "chat"), tmp_path / "out.jsonl"
     with warnings.catch_warnings(record=True) as caught:
@@ -464,15 +440,14 @@ CONTENTS = [
 
 @pytest.mark.parametrize(("content", "text", "thinking"), CONTENTS)
 def test_a_chat_reply_is_text_without_thinking(serve, content, text, thinking):
-    """Even if the tokenizer that counts has no chat template."""
+    """Even if the local tokenizer has no chat template."""
     (made,) = in_order(load(serve(answer=replying({"content": content})), "chat"), prompts(5))
     assert (made.text, made.thinking) == (text, thinking)
 
 
-@pytest.mark.parametrize("content", [7, [{"type": "image_url"}]])
-def test_content_of_another_type_stops_the_run(serve, content):
-    server = serve(answer=replying({"content": content}))
-    with pytest.raises(ServerError, match=r"content of type '(int|image_url)'"):
+def test_an_answer_of_another_type_stops_the_run(serve):
+    server = serve(answer=replying({"content": [{"type": "image_url"}]}))
+    with pytest.raises(ServerError, match=r"content of type 'image_url'"):
         in_order(load(server, "chat"), prompts(5))
     assert len(server.bodies) == 1
 
@@ -487,8 +462,8 @@ def test_a_first_answer_without_text_stops_the_run(serve):
     assert [one.flags for one in made] == [(), ("no_answer",)]
 
 
-def test_stop_strings_are_sent_and_checked_here(serve):
-    """Also where the server does not honour them."""
+def test_stop_strings_are_sent_and_also_applied_here(serve):
+    """The server of this test ignores them."""
     server = serve()
     model = load(server, concurrency=1)
     plain, quoted = in_order(
@@ -500,8 +475,8 @@ def test_stop_strings_are_sent_and_checked_here(serve):
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_stop_strings_count_after_thinking(serve, endpoint):
-    """The server is not told of them, because it would look for them in the thoughts."""
+def test_stop_strings_apply_only_after_thinking(serve, endpoint):
+    """They are not sent, because the server would also apply them to the thinking."""
     server = serve(answer=replying({"content": "<think>7.</think> 8. No.</think>\n9. 0."}))
     tags = ("<think>", "</think>")
     (made,) = in_order(load(server, endpoint), [Request("x", True, 16, stop=(".",), tags=tags)])

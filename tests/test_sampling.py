@@ -1,4 +1,4 @@
-"""Tokens that are drawn: as often as they are likely, and each request by itself."""
+"""Sampling: token frequencies, and seeds that do not depend on the batch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def asked(prompt="Hvad?", **decoding):
 
 
 def drawn(requests, rows, count):
-    """The tokens that are chosen from the same scores, time after time."""
+    """Sample repeatedly from the same scores and return the tokens."""
     sampling = Sampling(requests)
     scores = torch.tensor(rows).log()
     return [sampling(None, scores).argmax(-1).tolist() for _ in range(count)]
@@ -34,18 +34,18 @@ def shares(tokens):
     return [tokens.count(token) / len(tokens) for token in range(len(LIKELY))]
 
 
-def test_each_answer_to_a_question_is_drawn_with_numbers_of_its_own():
+def test_each_repeat_of_a_question_has_a_seed_of_its_own():
     first = asked(temperature=1.0, seed=1, samples=50)
     seeds = [drawing_seed(replace(first, repeat=repeat)) for repeat in range(50)]
     assert len(set(seeds)) == 50
-    # The first is what a single answer would have been.
+    # The first repeat equals a single answer.
     assert seeds[0] == drawing_seed(asked(temperature=1.0, seed=1))
     assert seeds == [drawing_seed(replace(first, repeat=repeat)) for repeat in range(50)]
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize(("top_p", "kept"), [(1.0, {0, 1, 3, 4}), (0.75, {1, 4}), (0.3, {1})])
-def test_tokens_come_as_often_as_they_are_likely(temperature, top_p, kept):
+def test_tokens_are_sampled_with_their_probabilities(temperature, top_p, kept):
     flat = [chance ** (1 / temperature) for chance in LIKELY]
     flat = [chance / sum(flat) for chance in flat]
     if temperature == 2.0 and top_p == 0.75:
@@ -63,7 +63,7 @@ def test_tokens_come_as_often_as_they_are_likely(temperature, top_p, kept):
 def lille():
     pytest.importorskip("transformers")
     engine = models.load("lille", dtype="float32", device="cpu")
-    # A batch rounds otherwise, which in float32 decides about one drawn token in many thousands.
+    # Batches round differently; in float32 this changes one token in many thousands.
     engine._model.double()
     return engine
 
@@ -80,9 +80,9 @@ DECODINGS = st.builds(
 
 @settings(max_examples=4)
 @given(decoding=DECODINGS, order=st.permutations(range(len(PROMPTS))), repeat=st.integers(0, 3))
-def test_the_same_seed_says_the_same_in_any_company(lille, decoding, order, repeat):
+def test_a_seed_gives_the_same_answer_in_any_batch(lille, decoding, order, repeat):
     decoding = replace(decoding, samples=4)
-    # Those that end first leave, and the others go on with their own numbers.
+    # Answers of different lengths.
     asked = [
         models.Request(PROMPTS[at], True, 2 + 3 * at, decoding=decoding, repeat=repeat)
         for at in order
@@ -90,6 +90,6 @@ def test_the_same_seed_says_the_same_in_any_company(lille, decoding, order, repe
     together = models.in_order(lille, asked)
     alone = [models.in_order(lille, [request])[0] for request in asked]
     assert [one.text for one in together] == [one.text for one in alone]
-    # Shared as answers to one question are, too.
+    # The same with a shared prompt.
     repeats = [replace(asked[0], repeat=number, group=1) for number in range(4)]
     assert models.in_order(lille, repeats)[repeat].text == alone[0].text

@@ -1,4 +1,4 @@
-"""Chat templates render as `transformers` renders them."""
+"""Chat templates give the same text as in `transformers`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def talk(turns):
 
 @pytest.fixture(scope="module")
 def rendered_by_transformers():
-    """What `transformers` makes of a template and messages, on the day that is fixed here."""
+    """The renderer of `transformers`, with a fixed date."""
     pytest.importorskip("jinja2")
     pytest.importorskip("transformers")
     tokenizers = pytest.importorskip("tokenizers")
@@ -53,7 +53,7 @@ def rendered_by_transformers():
 
 
 def outcome(render, *args, **options):
-    """The text, or what the template said when it refused."""
+    """Return the text, or the error of a template that rejects the messages."""
     try:
         return render(*args, **options)
     except Exception as error:
@@ -61,7 +61,7 @@ def outcome(render, *args, **options):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_family_s_template_renders_as_transformers_renders_it(family, rendered_by_transformers):
+def test_a_template_gives_the_same_text_as_in_transformers(family, rendered_by_transformers):
     template = FAMILIES[family]
     texts = set()
     for turns in TALKS.values():
@@ -79,7 +79,7 @@ def test_a_family_s_template_renders_as_transformers_renders_it(family, rendered
                 assert text == expected, (turns, ask, options)
                 texts.add(text)
                 assert messages == talk(turns)
-    # Each family does something of its own with turns; were all refused, nothing would be shown.
+    # Not all were rejected.
     assert sum(isinstance(text, str) for text in texts) >= 3
 
 

@@ -1,4 +1,4 @@
-"""Thinking is told from the answer, whoever opened it and whether or not it ended."""
+"""Thinking is separated from the answer, also if a tag is missing."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ from rulerlib.prompts import TAGS, ends_thinking, find_tag, split_thinking
         (False, "<think>\n\n</think>\n\n8", ("", "8", False)),
         (False, "<think>7? 8", ("7? 8", "", True)),
         (False, "7? 8!</think>8", ("7? 8!", "8", False)),
-        (False, "<think>a</think>8<think>b</think> 9", ("a8b", "9", False)),
         (True, "a</think>8?</think> 9", ("a8?", "9", False)),
         (False, "<think>a</think>8<think>b", ("ab", "8", True)),
-        (True, "7? 8!</think> 8", ("7? 8!", "8", False)),
         (True, "<think>7? 8!</think> 8", ("7? 8!", "8", False)),
         (True, "7? 8", ("7? 8", "", True)),
-        (False, "", ("", "", False)),
     ],
 )
 @pytest.mark.parametrize("tags", [TAGS, ("[THINK]", "[/THINK]")])
-def test_thinking_is_told_from_the_answer(begun, text, expected, tags):
+def test_thinking_is_separated_from_the_answer(begun, text, expected, tags):
     dressed = text.replace("<think>", tags[0]).replace("</think>", tags[1])
     assert split_thinking(dressed, tags, begun) == expected
 
@@ -46,8 +43,6 @@ HARMONY = "<|channel|>analysis<|message|>7? 8!<|end|><|start|>assistant<|channel
         ("analysis of 7", ("", "analysis of 7", False)),
         ("[THINK]7? 8![/THINK]8", ("7? 8!", "8", False)),
         ("<thinking>7? 8!</thinking>\n8", ("7? 8!", "8", False)),
-        ("<thought>7?</thought>8", ("7?", "8", False)),
-        ("<reasoning>7?</reasoning>8", ("7?", "8", False)),
         ("<seed:think>7?</seed:think>8", ("7?", "8", False)),
         ("<|START_THINKING|>7?<|END_THINKING|>8", ("7?", "8", False)),
         ("<|begin_of_thought|>7?<|end_of_thought|>8", ("7?", "8", False)),
@@ -80,7 +75,7 @@ def test_a_text_without_tags_is_all_thinking_or_all_answer(text, begun):
 
 
 @given(pieces=st.lists(st.sampled_from(["<think>", "</think>", "a", " ", "\n"]), max_size=12))
-def test_no_tag_is_left_and_no_letter_lost(pieces):
+def test_tags_are_removed_and_no_letter_is_lost(pieces):
     thoughts, answer, _ = split_thinking("".join(pieces))
     assert "<think>" not in thoughts + answer
     assert (thoughts + answer).count("a") == pieces.count("a")
@@ -90,7 +85,7 @@ def test_no_tag_is_left_and_no_letter_lost(pieces):
     pieces=st.lists(st.sampled_from(["<think>", "</think>", "a", " ", "\n"]), max_size=12),
     begun=st.booleans(),
 )
-def test_it_is_known_whether_thinking_goes_on(pieces, begun):
+def test_ends_thinking_agrees_with_split_thinking(pieces, begun):
     text = "".join(pieces)
     assert ends_thinking(text, begun=begun) == split_thinking(text, begun=begun)[2]
     assert not ends_thinking(text, (), begun)

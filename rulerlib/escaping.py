@@ -1,4 +1,4 @@
-"""Text of a model, so that it does no harm where it is shown: escaped, visible and short.
+"""Make the text of a model safe to display: escaped, visible and short.
 
 >>> print(visible("a\\x00b\\u202ec"), markup("<b>"))
 a␀b\\u202ec &lt;b&gt;
@@ -12,19 +12,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 EDGE = 1000
-"""Characters at either end of a text that are shown of a longer one."""
+"""Characters shown at each end of a shortened text."""
 
 SHORT_GAP = 80
-"""Fewer characters than this are shown rather than left out."""
+"""A gap of fewer characters is shown instead of left out."""
 
 FORMULA = re.compile(r"^[=+@\t\r-]")
-"""How a text begins that a spreadsheet would take for a formula; `explore/static/data.js` has it
-too.
-"""
+"""The start of a text that a spreadsheet treats as a formula; also in `explore/static/data.js`."""
 
-# What could hide text, turn its direction or command a terminal: control characters except tabs
-# and line breaks, invisible marks of direction and format, halves of a pair. What joins the
-# letters of some scripts and the parts of an emoji stays.
+# Characters that can hide text, change its direction or control a terminal: control characters
+# except tabs and line breaks, invisible marks of direction and format, and lone surrogates. The
+# joiners of some scripts and of emoji are allowed.
 _HIDDEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e"
     r"\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]+"
@@ -34,19 +32,19 @@ _SYMBOL = "border:1px solid #8888;border-radius:3px;font-size:.85em"
 
 
 def visible(text: str) -> str:
-    """Return a text with symbols in the place of characters that cannot be seen."""
+    """Return a text with symbols instead of invisible characters."""
     return _HIDDEN.sub(_symbols, text)
 
 
 def _symbols(hit: re.Match[str]) -> str:
-    """Return the pictures that Unicode has of control characters; others as Python writes them."""
+    """Return Unicode's pictures of control characters, and Python's escapes of others."""
     return "".join(
         _PICTURES.get(letter) or letter.encode("unicode_escape").decode() for letter in hit[0]
     )
 
 
 def one_line(text: str, most: int) -> str:
-    """Return what is visible of a text as part of a sentence: one line, ``most`` characters long.
+    """Return a text as one visible line of at most ``most`` characters.
 
     >>> one_line("a  b\\n\\x1b[2Jc" + "d" * 99, 12)
     'a b ␛[2Jc...'
@@ -56,7 +54,7 @@ def one_line(text: str, most: int) -> str:
 
 
 def cell(text: str) -> str:
-    """Return a text as a cell of a CSV file: what would be a formula begins with an apostrophe.
+    """Return a text as a cell of a CSV file; a formula gets an apostrophe in front.
 
     >>> cell("=1+1"), cell("1+1"), of_cell(cell("=1+1"))
     ("'=1+1", '1+1', '=1+1')
@@ -65,19 +63,19 @@ def cell(text: str) -> str:
 
 
 def of_cell(text: str) -> str:
-    """Return the text of which `cell` made a cell."""
+    """Return the text that `cell` was called with."""
     return text[1:] if text.startswith("'") and FORMULA.match(text[1:]) else text
 
 
 def markup(text: str) -> str:
-    """Return a text as HTML, in which the symbols of `visible` are framed."""
+    """Return a text as HTML with frames around the symbols of `visible`."""
     return _HIDDEN.sub(
         lambda hit: f"<code style='{_SYMBOL}'>{_symbols(hit)}</code>", html.escape(text)
     )
 
 
 def spoken(text: str, language: str) -> str:
-    """Return `markup` of a text, with the code of the language that a screen reader reads it in.
+    """Return `markup` of a text with its language code for screen readers.
 
     >>> spoken("Hvad <er> det?", "da")
     "<bdi lang='da'>Hvad &lt;er&gt; det?</bdi>"
@@ -86,18 +84,18 @@ def spoken(text: str, language: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a text; of a very long one both ends, and between them how much is left out."""
+    """Return a text, or both ends of a very long one and the number of characters left out."""
     left = len(text) - 2 * EDGE
     return text if left < SHORT_GAP else f"{text[:EDGE]}{gap(left)}{text[-EDGE:]}"
 
 
 def gap(count: int) -> str:
-    """Return the mark that stands where ``count`` characters are left out."""
+    """Return the mark for ``count`` characters left out."""
     return f" [… {count:,} characters …] "
 
 
 def merged(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
-    """Return spans within ``size`` characters; those with a short gap between them become one.
+    """Return spans clipped to ``size`` characters, merged across short gaps.
 
     >>> merged([(900, 950), (0, 10), (60, 500), (70, 90), (580, 600)], size=920)
     [(0, 600), (900, 920)]
@@ -111,13 +109,13 @@ def merged(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]
     return apart
 
 
-# A page with formulas leaves what stands within these classes as it is: a model's dollars are none.
+# MathJax skips these classes, so a dollar sign in an answer does not start a formula.
 PLAIN = "tex2jax_ignore mathjax_ignore"
 
 
 @dataclass(frozen=True, repr=False)
 class Html:
-    """HTML that a notebook shows; as text it is what stands in it, without the markup."""
+    """HTML for a notebook, and the same content as plain text."""
 
     markup: str
     text: str
@@ -130,5 +128,5 @@ class Html:
 
 
 def sentence(text: str) -> Html:
-    """Return one sentence in the place of a table or a figure."""
+    """Return a sentence to show instead of a table or a figure."""
     return Html(f"<p>{markup(text)}</p>", text)

@@ -1,9 +1,8 @@
-"""What readers see runs, settings, numbers and lists called.
+"""Labels for runs, settings, numbers and lists.
 
-Runs are told apart by a model's name with the settings in which its runs differ, only those. A
-setting that has its default is not named, as in the names of folders (`rulerlib.store.cell`).
-A run is known here by ``about``: model, language, task, length and all its other settings, as
-`rulerlib.store.cell.Cell.settings` has them.
+The label of a run is its model and the settings in which the runs of that model differ; defaults
+are left out, as in the names of folders (`rulerlib.store.cell`). ``about`` holds the model,
+language, task, length and all other settings of a run, see `rulerlib.store.cell.Cell.settings`.
 
 >>> runs = [{"model": "m", "task": "vt", "seed": seed, "engine": "vllm"} for seed in (42, 7)]
 >>> models(runs)
@@ -26,19 +25,19 @@ from rulerlib import languages, tasks, texts
 from rulerlib.models import READS
 from rulerlib.store.cell import Cell
 
-# What a prediction belongs to is no setting of a run.
+# Keys that identify a prediction and are not settings of a run.
 _IDENTITY = (
     "model", "language", "task", "length", "knobs", "name", "label", "hash", "group", "setting",
     "scoring", "metadata", "asked_again",
 )  # fmt: skip
 
-# Settings that are themselves settings by name.
+# Settings that are mappings of settings.
 _WITHIN = ("format", "options")
 
-# What decides which questions are asked, beside the task with its knobs, language and length.
+# Settings that select the questions, in addition to task, knobs, language and length.
 _OF_QUESTIONS = ("seed", "texts", "queries_per_context")
 
-# A task that does not have such a setting differs by it from one that has, within the same run.
+# Settings that only some tasks of a run have; they are compared within each task.
 _OF_TASKS = ("texts", "queries_per_context", "study", "family")
 
 _SHORT = {
@@ -48,22 +47,22 @@ _SHORT = {
 
 _IN_WORDS = languages.read_toml(Path(tasks.__file__).with_name("names.toml"), "tasks in words")
 
-# Longer values are known by their hash.
+# Longer values are replaced by their hash.
 _LONGEST = 32
 
 
 def settings(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a run by name, those of its format and its engine among them."""
+    """Return all settings of a run by name, including those of its format and engine."""
     values = {name: value for name, value in about.items() if name not in (*_IDENTITY, *_WITHIN)}
     return values | dict(item for name in _WITHIN for item in (about.get(name) or {}).items())
 
 
-# The settings of a run that says nothing else: the defaults.
+# The default settings.
 _USUAL = settings(Cell("model", "task", "da", 1).settings())
 
 
 def questions(about: Mapping[str, Any]) -> str:
-    """Return what decides the questions of a run beside task, language and length, as one text."""
+    """Return the settings that select a run's questions as one text to compare."""
     of_run = settings(about)
     values = [of_run.get(name, _USUAL.get(name)) for name in _OF_QUESTIONS]
     return _text([*values, of_run["family"]] if of_run.get("family") else values)
@@ -99,7 +98,7 @@ def models(runs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def model(name: str, engine: str | None) -> str:
-    """Return the name of a model, which of the reference reader says that it is none."""
+    """Return the name of a model; the reference reader is marked as not a model."""
     return f"{name} ({READS})" if engine == "reference" else name
 
 
@@ -107,7 +106,7 @@ def task(about: Mapping[str, Any]) -> str:
     """Return a task's name with the knobs that differ from its row in the table of tasks."""
     name, given = about["task"], about.get("knobs") or {}
     if "+" in name:
-        # A label that a file's name gave says its knobs already.
+        # A label from a file name already contains the knobs.
         return str(name)
     row = {knob: _text(value) for knob, value in _row(name).items()}
     changed = [knob for knob in sorted(given) if row.get(knob) != _text(given[knob])]
@@ -124,7 +123,7 @@ def base(label: str) -> str:
 
 
 def in_words(label: str) -> str:
-    """Return what a task asks for in a few words; of other knobs or other tasks, the label.
+    """Return a short description of a task, or the label if there is none.
 
     >>> in_words("vt"), in_words("vt+num_hops=8")
     ('a chain of variables', 'vt+num_hops=8')
@@ -136,7 +135,7 @@ def in_words(label: str) -> str:
 
 
 def knobs(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all knobs of a prediction's task, as far as they are known."""
+    """Return all known knobs of a prediction's task."""
     return {**_row(base(about["task"])), **(about.get("knobs") or {})}
 
 
@@ -146,7 +145,7 @@ def _row(name: str) -> dict[str, Any]:
 
 
 def _words(settings: Mapping[str, Any]) -> str:
-    """Return settings in a few words; those that are not set are left out."""
+    """Return settings in a few words, without those that are None."""
     words = []
     for name, value in settings.items():
         spoken = name.replace("_", " ")
@@ -164,7 +163,7 @@ def _words(settings: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return plain data as one text, by which it is compared: a list is equal to a tuple."""
+    """Return plain data as JSON for comparison, so that a list equals a tuple."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
@@ -177,7 +176,7 @@ def said_count(number: int, what: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = 6, comma: str = ", ") -> str:
-    """Return names as a part of a sentence; further ones are counted.
+    """Return names as part of a sentence; more than ``most`` are only counted.
 
     >>> listed(["vt, 1", "qa, 2", "cwe, 3", "fwe, 4"], most=2, comma="; ")
     'vt, 1; qa, 2 and 2 more'

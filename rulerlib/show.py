@@ -1,8 +1,7 @@
 """Runs, samples, answers and tables as a notebook shows them.
 
-What a model wrote is text (`rulerlib.escaping`): everything is escaped before it becomes HTML,
-characters that cannot be seen are shown as symbols, and of a very long answer the middle is left
-out.
+The text of a model is escaped before it becomes HTML (`rulerlib.escaping`): invisible characters
+become symbols, and the middle of a very long answer is left out.
 
 >>> sentence("\\x1b[31mred")
 ␛[31mred
@@ -37,9 +36,9 @@ _LOOKS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 BOX, _ITEM, _LIST, _SWATCH = (_LOOKS["style"][name] for name in ("box", "item", "list", "swatch"))
 _LEGEND: dict[str, str] = _LOOKS["legend"]
 MARKS: dict[str, str] = _LOOKS["marks"]
-"""The styles (CSS) of what is asked for, of what is like it, of a right value, of an operand."""
+"""The styles (CSS) of needles, distractors, right values and operands."""
 COLOURS: dict[str, str] = _LOOKS["colours"]
-"""The colours of what a token belongs to."""
+"""The colours of the parts of a prompt."""
 
 _ASKED = ("needle", "hop", "document")
 
@@ -47,13 +46,13 @@ WANTED, SILENT = "Wanted:", "It said nothing."
 
 
 def run(run: Run) -> Html:
-    """Return in two lines what a run asks of which model, and how; the run's notes follow.
+    """Return two lines on the questions, model and decoding of a run, followed by its notes.
 
-    Nothing is asked for it, and the weights of the model are not loaded.
+    This sends no prompts and does not load the weights of the model.
     """
     language = languages.load(run.language).name
     other = run.question_language and languages.load(run.question_language).name
-    # Of `data` a few tasks may be there, where all would be taken.
+    # `data` may hold only some of the tasks.
     tasks = {cell.task for cell in run.cells}
     names = listed([name for name in run.tasks if name in tasks])
     first = (
@@ -72,7 +71,7 @@ def run(run: Run) -> Html:
     sentences = (first + _counted(run), f"{_decoded(run)}{study}", *run.notes)
     shown = "<br>".join(map(markup, sentences))
     for code in filter(None, (run.language, run.question_language)):
-        # Each language in its own words, which a screen reader reads so.
+        # Mark the language of each name for screen readers.
         name = languages.load(code).name
         before, label, named = shown.partition("Language: ")
         shown = before + label + named.replace(markup(name), spoken(name, code), 1)
@@ -80,7 +79,7 @@ def run(run: Run) -> Html:
 
 
 def _too_short(run: Run) -> str:
-    """Return in words which tasks are not asked at which lengths, because they do not fit."""
+    """Return a sentence on the tasks that do not fit into some lengths."""
     if run.given:
         return ""
     there = {(cell.task, cell.length) for cell in run.cells}
@@ -93,7 +92,7 @@ def _too_short(run: Run) -> str:
 
 
 def _repeated(cells: Sequence[Cell], run: Run) -> str:
-    """Return in words how often the sentences of a haystack are repeated, where they are."""
+    """Return a sentence on how often the haystacks repeat their texts, or an empty text."""
     most: dict[int, float] = {}
     for cell in cells:
         if factor := run.repeats(cell):
@@ -109,7 +108,7 @@ def _lengths(cells: Sequence[Cell]) -> str:
 
 
 def _count(run: Run, cells: Sequence[Cell]) -> str:
-    """Return in words how many questions the cells ask."""
+    """Return the number of questions in some cells in words."""
     counts = sorted({run.count(cell) for cell in cells})
     number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     whole = said_count(sum(run.count(cell) for cell in cells), "question")
@@ -117,7 +116,7 @@ def _count(run: Run, cells: Sequence[Cell]) -> str:
 
 
 def _counted(run: Run) -> str:
-    """Return who counted the lengths of questions that were there already, unless the model did."""
+    """Return a sentence on the tokenizer of existing questions if it is not the model's."""
     fingerprint = run.loaded_engine.tokenizer.fingerprint
     about = [questions.metadata(path) for path in run.given.values()]
     others = {str(metadata.get("tokenizer")) for metadata in about
@@ -131,7 +130,7 @@ def _counted(run: Run) -> str:
 
 
 def _decoded(run: Run) -> str:
-    """Return in words how answers are chosen and how questions are put."""
+    """Return a sentence on the decoding, the seed and the chat template."""
     decoding = run.decoding
     how = (
         "Greedy decoding"
@@ -146,22 +145,22 @@ def _decoded(run: Run) -> str:
 
 
 def sample(record: Sample, context: int = 700) -> Html:
-    """Return a prompt with its parts highlighted: what is asked for, distractors, right values.
+    """Return a prompt with its needles, distractors, right values and operands highlighted.
 
-    So are operands, with a legend. A prompt whose parts nobody knows is plain text.
+    Operands add a legend. A prompt without recorded parts is shown as plain text.
 
     Parameters
     ----------
     context
-        Characters that are shown of a longer prompt at the beginning, around each part that is
-        asked for or was hidden like one, and at the end.
+        Characters of a longer prompt to show at its start, at its end, and around each needle and
+        each distractor that was inserted at a depth.
     """
     text = record.input + record.answer_prefix
     keep = [(0, context), (len(text) - context, len(text))]
     keep += [
         (part.start - context // 2, part.end + context // 2)
         for part in record.parts_of(*_ASKED, "distractor")
-        # Those that were put at a depth of their own, as needles are; a haystack has many others.
+        # Skip the many distractors that belong to the haystack and have no depth.
         if part.role in _ASKED or part.depth is not None
     ]
     spans = _spans(record)
@@ -195,7 +194,7 @@ def sample(record: Sample, context: int = 700) -> Html:
 
 
 def _spans(record: Sample) -> list[tuple[int, int, str]]:
-    """Return what is highlighted: start, end and a name in ``MARKS``; an outer one comes first."""
+    """Return the spans to highlight as (start, end, name in ``MARKS``), outer spans first."""
     example = max((part.end for part in record.parts_of("example")), default=0)
     spans = [
         (part.start, part.end, "needle" if part.role in _ASKED else "distractor")
@@ -208,7 +207,7 @@ def _spans(record: Sample) -> list[tuple[int, int, str]]:
         if part.start >= example and record.input[part.start : part.end] in right
     ]
     if not record.parts_of("value"):
-        # The words of a list are no parts of their own.
+        # The words of a list are not recorded as parts.
         words = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, right))})(?!\w)")
         for part in record.parts_of("context"):
             values += [found.span() for found in words.finditer(record.input, *part[1:3])]
@@ -218,13 +217,13 @@ def _spans(record: Sample) -> list[tuple[int, int, str]]:
 
 
 def _wanted(outputs: Sequence[str], task: str) -> str:
-    # A table of a reader's own may name tasks that are not known.
+    # A user's table may name unknown tasks.
     row = tasks.find(task)
     return row.scoring.wanted(outputs) if row else ", ".join(outputs)
 
 
 def answers(table: pd.DataFrame) -> Html:
-    """Return wrong answers beside what was wanted; of a very long one its beginning and end.
+    """Return wrong answers with the wanted ones; only both ends of a very long one are shown.
 
     Parameters
     ----------
@@ -238,7 +237,7 @@ def answers(table: pd.DataFrame) -> Html:
     for row in table.to_dict("records"):
         depths = _listed(row["depths"]) or "–"
         about = f"{row['task']}, {row['length']:,} tokens, sample {row['index']}, depth {depths}"
-        # Of several models, languages or kinds of mistakes, say which.
+        # Name the model, language and kind of mistake if the table has them.
         more = (str(row[name]) for name in ("error", "model", "language") if name in row)
         wanted = _wanted(row["outputs"], row["task"])
         code = row.get("language") or table.attrs.get("language", "")
@@ -249,7 +248,7 @@ def answers(table: pd.DataFrame) -> Html:
 def answer_box(
     about: str, pred: str, wanted: str, language: str, prompt: str = "", edge: str = "#8884"
 ) -> Html:
-    """Return a box with what was wanted and what a model said, below the prompt if there is one."""
+    """Return a box with the prompt (if given), the wanted answer and the model's answer."""
     wanted, pred, prompt = shortened(wanted), shortened(pred.strip()), shortened(prompt)
     question = f"{spoken(prompt, language)}\n\n" if prompt else ""
     return Html(
@@ -261,7 +260,7 @@ def answer_box(
 
 
 def stacked(boxes: Sequence[Html]) -> Html:
-    """Return one box below the other."""
+    """Return the boxes below each other."""
     return Html("".join(box.markup for box in boxes), "\n\n".join(box.text for box in boxes))
 
 
@@ -270,7 +269,7 @@ def _listed(depths: Iterable[float]) -> str:
 
 
 def _key(entries: Mapping[str, str]) -> str:
-    """Return a list that says in words (markup) what each colour stands for."""
+    """Return a key of the colours; the values of ``entries`` are markup."""
     items = [
         f"<li style='{_ITEM}'><span style='{_SWATCH};background:{COLOURS[part]}'></span>{words}"
         "</li>"
@@ -280,19 +279,19 @@ def _key(entries: Mapping[str, str]) -> str:
 
 
 def budget(spent: Sequence[tuple[str, int]], names: Mapping[str, str]) -> Html:
-    """Return what a length is spent on: a strip from first to last token, and its key in words.
+    """Return a strip that shows which part of the prompt each token belongs to, with a key.
 
     Parameters
     ----------
     spent
-        (part, tokens) in the order in which they stand; the same part may come again.
+        (part, tokens) in the order of the prompt; a part may occur several times.
     names
-        The parts in words, in the order of the key.
+        The description of each part, in the order of the key.
     """
     total = sum(count for _, count in spent)
     sums = {name: sum(count for part, count in spent if part == name) for name in names}
     sums = {name: count for name, count in sums.items() if count}
-    # A needle is a hair's breadth of a long context, and still has to be seen.
+    # Give needles a minimum width, or they would be invisible in a long context.
     strip = "".join(
         f"<span style='flex:{count} 1 0;min-width:{5 if part == 'needle' else 0}px;"
         f"background:{COLOURS[part]}'></span>"
@@ -315,7 +314,7 @@ def answer(record: Prediction, verdict: str, about: str, right: bool) -> Html:
     Parameters
     ----------
     verdict, about
-        How right it is, and who answered what, in words.
+        The verdict, and a description of the model and the question.
     right
         Whether it is right; decides the colour of the edge.
     """
@@ -325,23 +324,23 @@ def answer(record: Prediction, verdict: str, about: str, right: bool) -> Html:
 
 
 def figure(draw: Callable[..., Any], values: Any, *arguments: Any, **options: Any) -> Any:
-    """Return what ``draw`` makes of a table, or the sentence that says why there is no figure.
+    """Return the figure that ``draw`` makes of a table, or the reason why the table is empty.
 
     Parameters
     ----------
     draw
         A function of `rulerlib.plots`.
     values
-        What it takes: a table of `rulerlib.analysis`, or a sentence in its place.
+        A table of `rulerlib.analysis`, or a sentence to show instead.
     arguments, options
-        What else it takes.
+        Other arguments of ``draw``.
     """
     why = values if isinstance(values, str) else getattr(values, "attrs", {}).get("why")
     return draw(values, *arguments, **options) if why is None else sentence(why)
 
 
 def _marked(text: str, start: int, end: int, spans: Sequence[tuple[int, int, str]]) -> str:
-    """Return the markup of characters [start, end), with what is highlighted of them."""
+    """Return the markup of the characters [start, end) with the spans highlighted."""
     pieces, at, number = [], start, 0
     while number < len(spans):
         begin, stop, mark = spans[number]

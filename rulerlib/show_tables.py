@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INTERVAL = "95 %"
-"""What stands in the name of a column of intervals."""
+"""Part of the name of each column of intervals."""
 
 SHORT = 34
 """Texts of at most this number of characters stay in one line."""
 
 
 def percent_of(share: float) -> str:
-    """Return a share in percent; a dash where it is not known."""
+    """Return a share in percent, or a dash for NaN."""
     return "–" if math.isnan(share) else f"{100 * share:.1f} %"
 
 
@@ -36,7 +36,7 @@ def intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd.
     for low in [str(name) for name in shown.columns if str(name).endswith("low")]:
         mean = low.removesuffix("low")
         if f"{mean}high" in shown:
-            # Alone they belong to the mean of the table, which is a share if the table has one.
+            # Plain `low` and `high` belong to the table's mean, which is usually a share.
             scale = 100 if (mean.strip() in shares if mean else shares) else 1
             ends = zip(shown[low], shown.pop(f"{mean}high"), strict=True)
             shown[low] = [between(*pair, scale, precision) for pair in ends]
@@ -46,7 +46,7 @@ def intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd.
 
 
 def between(low: Any, high: Any, scale: int, precision: int) -> str:
-    """Return both ends of an interval as text; a dash where they are not known."""
+    """Return both ends of an interval as text, or a dash if one is NaN."""
     if isinstance(low, str):
         return low if low == high else f"{low} – {high}"
     if math.isnan(low) or math.isnan(high):
@@ -55,46 +55,44 @@ def between(low: Any, high: Any, scale: int, precision: int) -> str:
 
 
 def aligned(styler: Any, numbers: Sequence[int]) -> Any:
-    """Return a styled table whose columns of numbers are flush right, and whose texts have room.
+    """Return a styled table with numbers flush right and long texts at least 10 em wide.
 
-    Short texts stay in one line, as numbers do, and others have a width in which they can be read:
-    beside many numbers they would have a word a line.
-
-    Parameters
-    ----------
-    numbers
-        The places of the columns of numbers, from 0.
+    ``numbers`` are the positions of the columns of numbers, from 0.
     """
-    looks: dict[str, list[str]] = {"text-align: right; white-space: nowrap": []}
+    right, one_line, wide = (
+        "text-align: right; white-space: nowrap",
+        "white-space: nowrap",
+        "min-width: 10em",
+    )
+    selectors: dict[str, list[str]] = {right: [], one_line: [], wide: []}
     for place in range(styler.data.shape[1]):
-        texts = styler.data.iloc[:, place].astype(str)
-        text = "white-space: nowrap" if texts.str.len().max() <= SHORT else "min-width: 10em"
-        look = next(iter(looks)) if place in numbers else text
-        looks.setdefault(look, []).append(f".col{place}")
+        short = styler.data.iloc[:, place].astype(str).str.len().max() <= SHORT
+        style = right if place in numbers else one_line if short else wide
+        selectors[style].append(f".col{place}")
     rules = [
-        {"selector": ", ".join(places_of_look), "props": look}
-        for look, places_of_look in looks.items()
-        if places_of_look
+        {"selector": ", ".join(columns), "props": style}
+        for style, columns in selectors.items()
+        if columns
     ]
-    # A name over a column of short numbers would be wider than they are.
+    # Let names wrap, which are often wider than the numbers below them.
     rules.append({"selector": "th.col_heading", "props": "white-space: normal"})
     styler = styler.format_index(_breaking, axis=1)
     return styler.set_table_styles(rules, overwrite=False)
 
 
 def _breaking(name: Any) -> str:
-    """Return the name of a column as HTML: it wraps at underscores, and before its n."""
+    """Return a column name as HTML that wraps at underscores and before its n."""
     escaped = html.escape(str(name), quote=False).replace("_", "_<wbr>")
     return escaped.replace("(n = ", "(n&nbsp;=&nbsp;")
 
 
 def numeric(values: pd.DataFrame, shares: Sequence[str]) -> list[int]:
-    """Return the places of the columns that hold numbers: counts, shares and intervals.
+    """Return the positions of the columns of counts, shares and intervals.
 
     Parameters
     ----------
     shares
-        Columns of shares, which may be text already.
+        Columns of shares, which may already be text.
     """
     return [
         place
@@ -112,23 +110,23 @@ def table(
 ) -> Any:
     """Return a styled table, with shares as percentages and each interval in one column.
 
-    Columns ``low`` and ``high`` become one, ``95 % interval``, and so do ``x low`` and
-    ``x high``. What is the same in every row moves to the caption, but for shares and intervals;
-    where the measure does, ``mean`` is called by its name. An empty table that knows why it is
-    empty says so in its place.
+    Columns ``low`` and ``high`` become ``95 % interval``; ``x low`` and ``x high`` become
+    ``x, 95 %``. Columns with one value, except shares and intervals, move to the caption; if the
+    measure does, it becomes the name of ``mean``. An empty table is replaced by its
+    ``attrs["why"]``.
 
     Parameters
     ----------
     values
         A table, or its rows. Columns of numbers are flush right.
     percent
-        Columns of shares, 0 to 1, beside those that are known to be.
+        More columns of shares, 0 to 1.
     precision
         Decimals of other numbers.
     spoken_in
-        Columns of texts in a language of their own, with the code of it for screen readers.
+        The language code of columns of texts, for screen readers.
     folded
-        Whether what is the same in every row moves to the caption.
+        Whether columns with one value move to the caption.
     """
     import pandas as pd
 
@@ -149,7 +147,7 @@ def table(
             for outcomes in shown["shares"]
         ]
     numbers = numeric(shown, shares)
-    # As text: a second format() of a style would undo the escaping of the first.
+    # Format as text, because a second call of format() would undo the escaping.
     for name in shares:
         shown[name] = [percent_of(share) for share in shown[name]]
     shown = shown.map(lambda value: visible(value) if isinstance(value, str) else value)
@@ -162,10 +160,10 @@ def table(
 
 
 def _constant(shown: pd.DataFrame, kept: Iterable[str]) -> list[Any]:
-    """Return the columns that say the same in every row, what is asked of whom first.
+    """Return the columns with one value, except results; model and language come first.
 
-    Results stay, since a score of 0 % everywhere is a finding: shares, intervals and fractions that
-    are known. So does all of a single row, but for what it is about.
+    A score of 0 % in every row is a result. In a single row only the model, language, measure and
+    category count as constant.
     """
     names = ("model", "language", "measure", "category")
     about: list[Any] = [name for name in names if name in shown]
@@ -181,7 +179,7 @@ def _constant(shown: pd.DataFrame, kept: Iterable[str]) -> list[Any]:
 
 
 def _said(value: Any) -> str:
-    """Return what stands in every row as the caption says it."""
+    """Return the value of a constant column as text for the caption."""
     if isinstance(value, Integral) and str(value).isdigit():
         return f"{value:,}"
     return "–" if value is None or value != value or value == "" else str(value)
@@ -196,9 +194,9 @@ def grid(
     interval: bool = True,
     title: str | None = None,
 ) -> Any:
-    """Return a styled table of a share, its interval and its n: one column down, one across.
+    """Return a styled table of shares with rows and columns named by two columns of ``values``.
 
-    The n of a whole column stands in its head; where its cells differ, in each cell.
+    The head of a column shows its n if all its cells agree; otherwise each cell shows its own.
 
     Parameters
     ----------
@@ -209,7 +207,7 @@ def grid(
     share
         The column of shares.
     interval
-        Whether ``low`` and ``high`` are those of this share, and shown.
+        Whether to show ``low`` and ``high``.
     title
         The caption.
     """

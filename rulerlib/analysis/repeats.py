@@ -1,7 +1,6 @@
-"""The same questions once more, with other answers drawn.
+"""The variance of scores over repeated answers to the same questions.
 
-Where decoding samples, a score has two sources of chance: which questions were asked, and which
-answer was drawn to each.
+With sampled decoding, a score depends on the sample of questions and on the sampled answers.
 
 >>> from rulerlib.analysis.scores import scores
 >>> from rulerlib.samples import Prediction
@@ -27,12 +26,12 @@ from rulerlib.analysis.scores import nothing, of_measure
 
 NONE_REPEATED = "No question was answered more than once, so runs cannot be compared with runs."
 
-# What tells questions of one task at one length apart.
+# Columns that identify a question of one task at one length.
 _QUESTION = ("setting", "questions", "index")
 
 
 def repeats(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how scores vary over answers to the same questions, and over questions.
+    """Return the variance of scores within and between questions.
 
     With n questions and K answers to each, the variance of the mean is
     ``(between + within / K) / n`` (Miller 2024, "Adding Error Bars to Evals", section 3.1): more
@@ -69,7 +68,7 @@ def repeats(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _variances(part: pd.DataFrame, question: list[str]) -> dict[str, Any]:
-    """Return the variances of one group, in which some columns tell questions apart."""
+    """Return the variances of one group; the columns in ``question`` identify a question."""
     by_question = part.groupby(question, sort=False)["value"]
     counts = by_question.size()
     within = float(by_question.var(ddof=1)[counts >= 2].mean())

@@ -1,4 +1,4 @@
-"""The parameters of `notebooks/analysis.ipynb`: which runs, and how they are looked at.
+"""The parameters of `notebooks/analysis.ipynb`.
 
 >>> Report(runs="runs, more/runs", compare="a, b").compare
 ['a', 'b']
@@ -26,7 +26,7 @@ from rulerlib.plots import CMAPS
 
 @dataclass(frozen=True)
 class Report:
-    """Runs and how to look at them, checked before anything is read.
+    """The runs to analyse and the settings of the analysis, checked before reading files.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Report:
 
     @classmethod
     def from_notebook(cls, namespace: Mapping[str, Any]) -> Self:
-        """Return a report with the parameters that stand in a notebook.
+        """Return a report with the parameters of a notebook.
 
         Parameters
         ----------
@@ -149,5 +149,5 @@ class Report:
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """What averages and comparisons are told, by name: measure, number of draws, seed."""
+        """Keyword arguments of averages and comparisons: measure, number of resamples, seed."""
         return {"measure": self.measure, "resamples": self.resamples, "seed": self.seed}

@@ -1,4 +1,4 @@
-"""The long table of scores: one row for each prediction and measure, and how these are read.
+"""Read predictions and build the long table of scores: a row per prediction and measure.
 
 >>> about = {"model": "lille", "language": "da", "task": "vt", "length": 1024}
 >>> prediction = Prediction(0, "...", ["ABCDE", "FGHIJ"], " ABCDE.", {"depths": [50, 60]})
@@ -39,10 +39,10 @@ from rulerlib.store import answers
 from rulerlib.tasks import mistakes
 
 NameList = str | Sequence[str] | None
-"""Names as a list, or as papermill's text; None: all."""
+"""Names as a list or as papermill's text; None means all."""
 
 MARKED = ("primary", "ruler", "strict")
-"""The columns that mark a measure of each task, by which it can be asked for."""
+"""Columns that mark one measure of each task; `of_measure` accepts their names."""
 
 LAYOUT = "<model>/<language>/<length>/pred/<task>.jsonl"
 
@@ -61,28 +61,27 @@ def read_predictions(
 ) -> Iterator[tuple[dict[str, Any], Prediction]]:
     """Yield every prediction below one or more folders, with the settings of its run.
 
-    Nothing is read or checked before the first one is asked for. The settings are read from the
-    file beside the predictions. Where there is none, as in runs of NVIDIA's scripts, model,
-    language, length and task are those of the path,
-    ``<model>/<language>/<length>/pred/<task>.jsonl``; theirs have ``synthetic`` in the place of
-    the language. What a killed run left unfinished does not count.
+    The generator checks and reads the files when the first prediction is requested. Runs of
+    NVIDIA's scripts have no file of settings; their model, language (``synthetic``), length and
+    task come from the path, ``<model>/<language>/<length>/pred/<task>.jsonl``. Unfinished answers
+    of a killed run are skipped.
 
     Parameters
     ----------
     folders
-        A folder, or several.
+        One or more folders.
     models, languages, task_names
-        Only these; None: all. A model may be named as its folder is, which tells its settings.
+        Names to include (default: all). A model may also be named by its folder.
     studies
-        Whether the runs of studies are read too, which have folders of their own.
+        Whether to read the runs of studies as well.
     lengths
-        Only these, in tokens; None: all.
+        Lengths to include, in tokens (default: all).
 
     Raises
     ------
     ParameterError
-        If a folder does not exist or holds no predictions, a name or length stands in none of
-        them, or two files answer the same questions with the same settings.
+        If a folder does not exist or has no predictions, a name or length matches no run, or two
+        files answer the same questions with the same settings.
     DataError
         If a file is damaged.
     """
@@ -107,7 +106,7 @@ def read_predictions(
 
 
 def wanted(parameter: str, names: NameList) -> list[str] | None:
-    """Return names as a list, also those of papermill's ``-p x [a,b]``; None where none are given.
+    """Return names as a list, also from papermill's ``-p x [a,b]``; None if there are none.
 
     >>> wanted("x", "[a, b]"), wanted("x", ["a"]), wanted("x", None)
     (['a', 'b'], ['a'], None)
@@ -139,7 +138,7 @@ def _runs(folders: str | Path | Sequence[str | Path], studies: bool) -> list[_Ru
     for folder in [folders] if isinstance(folders, (str, Path)) else folders:
         top = files.named("runs", folder, "a folder that exists").resolve()
         require(top.is_dir(), "runs", str(folder), "a folder that exists")
-        # So deep and no deeper: a folder of runs may hold another one, of other runs.
+        # Fixed depth, because a folder of runs may contain other folders of runs.
         paths = [*top.glob("*/*/*/pred/*.jsonl")]
         if studies:
             paths += top.glob("studies/*/*/*/*/pred/*.jsonl")
@@ -154,20 +153,20 @@ def _runs(folders: str | Path | Sequence[str | Path], studies: bool) -> list[_Ru
 
 
 def _position(run: _Run) -> tuple[Any, ...]:
-    """Return what files of predictions are sorted by."""
+    """Return the sort key of a file of predictions."""
     path, about = run
     label, names = labels.task(about), [*tasks.all_tasks()]
-    # Tasks with knobs stand after the task that they change.
+    # A task with changed knobs follows the task without.
     first = names.index(labels.base(label)) if labels.base(label) in names else len(names)
-    # As people count: 10 after 9.
+    # Natural order: 10 after 9.
     natural = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", label)]
-    # Default settings first: before "task+seed=7" stands "task".
+    # Default settings first: "task" before "task+seed=7".
     file = path.parent, path.stem
     return about["model"], about["language"], about["length"], first, natural, file
 
 
 def _about(path: Path) -> dict[str, Any]:
-    """Return what the predictions of a file belong to."""
+    """Return the model, language, task, length and settings of a file of predictions."""
     settings = answers.read_settings(path)
     cell, dataset = settings.get("cell") or {}, settings.get("dataset") or {}
     holds = isinstance(cell, dict) and isinstance(dataset, dict)
@@ -186,7 +185,7 @@ def _about(path: Path) -> dict[str, Any]:
         raise DataError(f"{answers.settings_path(path)}: damaged ({reason}).")
     if cell:
         return cell
-    # A run of NVIDIA's scripts, or of an edition whose settings had no cell.
+    # A run of NVIDIA's scripts, or of an old version without a cell in its settings.
     *_, model, language, folder, _, _ = path.parts
     if not folder.isdecimal():
         raise DataError(f"{path}: the folder '{folder}' should be a length in tokens.")
@@ -205,7 +204,7 @@ def scores(
         The settings of its run (model, language, task, length, and more), and the prediction:
         from `read_predictions`, or from `rulerlib.runs.Run.predictions`.
     primary
-        The measure that is reported as the score of the tasks that have it; None: each task's own.
+        The primary measure of the tasks that have it (default: each task's own).
 
     Returns
     -------
@@ -247,7 +246,7 @@ def scores(
             judging = runs.setdefault(key, _judging(about, len(runs), primary))
         answered.append((judging, *_answer(prediction, judging)))
     if not answered:
-        # An empty table has all columns, so that other tables can be made from it.
+        # Keep all columns, so that other tables can be computed from an empty one.
         any_run = {"model": "", "language": "en", "task": "", "length": 1}
         row = scores([(any_run, Prediction(0, outputs=[""]))])
         return nothing("There are no predictions.", list(row.columns))
@@ -265,7 +264,7 @@ def scores(
 
 
 class _Judging(NamedTuple):
-    """How the predictions of a run are judged; ``marked``: the measure of each `MARKED` column."""
+    """How to score the predictions of a run; ``marked`` maps `MARKED` columns to measures."""
 
     about: Mapping[str, Any]
     number: int
@@ -278,7 +277,7 @@ def _judging(about: Mapping[str, Any], number: int, primary: str | None) -> _Jud
     name = labels.base(about["task"])
     task = tasks.find(name)
     if task and about.get("knobs"):
-        # Knobs may decide how answers are judged; those of others may be none of ours.
+        # Knobs can change the scoring; ignore those of other projects.
         with contextlib.suppress(ParameterError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             task = tasks.resolve(name, **about["knobs"])
@@ -291,14 +290,14 @@ def _judging(about: Mapping[str, Any], number: int, primary: str | None) -> _Jud
 
 
 def _written(text: Any) -> Any:
-    """Return a text whose half characters, which Arrow's texts cannot hold, are written out."""
+    """Return a text with lone surrogates escaped, because Arrow cannot store them."""
     if not isinstance(text, str) or text.isascii():
         return text
     return HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return for each run what its predictions belong to, told apart from other runs."""
+    """Return the columns of each run that identify its predictions."""
     differ = dict.fromkeys(name for names in labels.differing(runs).values() for name in names)
     columns = []
     for about, model in zip(runs, labels.models(runs), strict=True):
@@ -316,8 +315,8 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return the measures of one prediction, and what else its rows say."""
-    # Tables of Arrow's texts hold no half characters, which a server may have sent.
+    """Return the measures of one prediction and the other columns of its rows."""
+    # Arrow cannot store lone surrogates, which a server may have sent.
     pred, outputs, others = prediction.pred, prediction.outputs, prediction.others
     if not pred.isascii():
         pred = HALF.sub("\ufffd", pred)
@@ -328,13 +327,13 @@ def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float]
     if golds:
         facts |= scoring.diagnose(pred, golds, language)
     finished, depths = others.get("finished", True), others.get("depths", [])
-    # Records that were written before it was known where the limit struck.
+    # Old records only have `finished`.
     cut_off = others.get("cut_off", None if finished else "answer") or ""
     right = values[scoring.primary] == 1
     appearing: Sequence[bool] = matches.appear(pred, outputs)
     if "recall" not in scoring.measures:
-        # Where any one reference suffices, the needle is the document with the answer. A gold
-        # number may stand in the reasoning, or within another number.
+        # If one reference suffices, the needle is the document with the answer. Count it as found
+        # only if the answer is right: its number may occur in the reasoning or in another number.
         appearing = [right if golds else any(appearing)]
     explain = task.mistake if task else mistakes.explain_values
     return values, {
@@ -349,10 +348,10 @@ def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float]
 
 
 def copied(prediction: Prediction) -> float:
-    """Return the share, 0 to 1, of the words in the worked example's answer that an answer repeats.
+    """Return the share (0 to 1) of the words in the example's answer that an answer repeats.
 
     Words have three letters or more. Models copy from the example at long lengths (RULER,
-    section 5). NaN where the prompt has no example with the same beginning of an answer.
+    section 5). NaN if the prompt has no example with the same answer prefix.
     """
     prefix = prediction.others.get("answer_prefix", "")
     examples = prediction.parts_of("example") if prefix else []
@@ -372,9 +371,9 @@ def of_measure(table: pd.DataFrame, measure: str = "primary") -> pd.DataFrame:
     table
         From `scores`.
     measure
-        ``"primary"``: each task's own, or the one chosen in its place; ``"ruler"``: the one that
-        RULER's script computes; ``"strict"``: each task's own, whatever was chosen; or a name in
-        `rulerlib.metrics.MEASURES`, for the tasks that have it.
+        ``"primary"`` (each task's own, or the one passed to `scores`), ``"ruler"`` (the one that
+        RULER's script computes), ``"strict"`` (always each task's own), or a name in
+        `rulerlib.metrics.MEASURES`.
 
     Raises
     ------
@@ -388,7 +387,7 @@ def of_measure(table: pd.DataFrame, measure: str = "primary") -> pd.DataFrame:
 
 
 def nothing(why: str, columns: Sequence[str] = ()) -> pd.DataFrame:
-    """Return an empty table that says in one sentence why; `rulerlib.show` shows the sentence."""
+    """Return an empty table with the reason in ``attrs``, which `rulerlib.show` shows."""
     table = pd.DataFrame(columns=list(columns))
     table.attrs["why"] = why
     return table

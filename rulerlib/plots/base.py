@@ -1,4 +1,4 @@
-"""What the figures share: colours, panels, legends, titles and texts for screen readers.
+"""Colours, panels, legends, titles and alt texts that all figures share.
 
 A notebook shows a PNG of twice the resolution, with an alt text. Beside it, under a media type of
 its own that Jupyter ignores, it stores an SVG for the pages of the book, which adapts to dark mode.
@@ -27,23 +27,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
 
-# Okabe and Ito's colours, told apart by all readers, with a marker for each.
+# Okabe and Ito's colours, which colour-blind readers can distinguish, and a marker for each.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
 MARKERS = "os^Dv<>p*"
 DASHES = ["-", "--", ":", "-."]
 
-# So many lines differ in colour and share a panel.
+# At most this many lines share a panel, so that each has its own colour.
 WITHIN = 8
-# Entries of a legend below the axes, of which further ones are counted; and characters of each, of
-# which longer ones are cut.
+# The most entries of a legend (the rest are only counted), and the most characters of each.
 _MOST, _WIDEST = 36, 60
-# Letters of a legend in an inch; and in inches the height of its lines, and how far below the axes
-# it begins.
+# Characters of a legend per inch; the height of its lines and its distance to the axes in inches.
 _LETTERS, _LINE, _UNDER = 15, 0.17, 0.5
 
 
 def pyplot() -> Any:
-    """Return `matplotlib.pyplot`, which is loaded only where it is used.
+    """Return `matplotlib.pyplot`, which is loaded on first use.
 
     Raises
     ------
@@ -54,12 +52,12 @@ def pyplot() -> Any:
 
 
 def check(table: pd.DataFrame, holds: str) -> None:
-    """Check that there is something to draw, and to draw it with.
+    """Check that a table has rows and that `matplotlib` is installed.
 
     Parameters
     ----------
     holds
-        What a row of the table is, in words.
+        A description of a row for the error message.
 
     Raises
     ------
@@ -83,16 +81,16 @@ def panels(
     Parameters
     ----------
     count, most
-        How many panels, and how many of them side by side.
+        The number of panels, and the most in one row.
     label
-        What is measured, written beside each row.
+        The name of the y axis, shown once per row.
     size
         Width and height of a panel in inches.
     room
-        By how much the figure is wider and higher than its panels.
+        Additional width and height of the figure in inches.
     """
     rows = math.ceil(count / most)
-    # Four are two above two.
+    # Four panels are drawn as two rows of two.
     columns = math.ceil(count / rows)
     figure, grid = pyplot().subplots(
         rows, columns, figsize=(size[0] * columns + room[0], size[1] * rows + room[1]),
@@ -110,11 +108,11 @@ def task_panels(
 ) -> tuple[Any, list[tuple[Any, pd.DataFrame]]]:
     """Return a figure with a panel for each task, and each panel with its rows; see `panels`."""
     tasks = by_name(table, "task")
-    # Three side by side can still be read on a page.
+    # More than three panels in a row would be too small to read.
     figure, drawn = panels(len(tasks), 3, label, size, room)
     for axes, name in zip(drawn, tasks, strict=True):
         words = [in_words(name)] if in_words(name) != name else []
-        # The knobs of a task would reach into the next panel.
+        # Wrap the task's parameters, which would overlap the next panel.
         lines = textwrap.wrap(name, int(_LETTERS * size[0] / 2))
         axes.set_title("\n".join(words + lines), fontsize=10)
     return figure, list(zip(drawn, tasks.values(), strict=True))
@@ -128,9 +126,9 @@ def done(figure: Any, title: str | None = None, axes: Axes | None = None) -> Fig
     title
         The title.
     axes
-        The panel that the title stands above. If None, it stands above the whole figure.
+        The panel that gets the title. If None, the whole figure gets it.
     """
-    # About ten characters stand in an inch; a narrow figure has its legend at the right.
+    # An inch holds about ten characters; a narrow figure has its legend at the right.
     width = figure.get_figwidth()
     narrow = axes is None and width < 5
     if title:
@@ -166,11 +164,11 @@ def alt_text(figure: Any, title: str | None) -> str:
     return ". ".join(parts) + "."
 
 
-# --- What stands in a panel -------------------------------------------------------------------
+# --- Contents of a panel ----------------------------------------------------------------------
 
 
 def look(number: int) -> dict[str, Any]:
-    """Return colour, marker and dashes of a line, which differ for each of 32 lines."""
+    """Return the colour, marker and dashes of a line; the first 32 lines all differ."""
     return {
         "color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)],
         "linestyle": DASHES[number // len(COLOURS) % len(DASHES)],
@@ -178,18 +176,18 @@ def look(number: int) -> dict[str, Any]:
 
 
 def in_percent(axis: Any, whole: float = 1) -> None:
-    """Write the numbers of an axis in percent of a whole, as texts and tables do."""
+    """Show the numbers of an axis in percent of ``whole``."""
     axis.set_major_formatter(lambda value, _: f"{100 * value / whole:.0f} %")
 
 
 def dots(axes: Axes, places: Any, values: Any, lows: Any, highs: Any) -> None:
-    """Draw in each of some rows a dot at its value, and its interval."""
+    """Draw a dot and an interval in each row."""
     axes.hlines(places, lows, highs, color=COLOURS[0], linewidth=5, alpha=0.3)
     axes.plot(values, places, "o", color=COLOURS[0], zorder=3)
 
 
 def name_rows(axes: Axes, names: Sequence[str], shown: bool = True) -> None:
-    """Name the rows of a panel, from above; where names are not shown they stand beside it."""
+    """Label the rows of a panel from top to bottom, or only make room for them."""
     axes.set_yticks(range(len(names)), names if shown else [""] * len(names), fontsize=8)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(alpha=0.3, axis="x")
@@ -198,7 +196,7 @@ def name_rows(axes: Axes, names: Sequence[str], shown: bool = True) -> None:
 def stacked(
     axes: Axes, shares: pd.DataFrame, looks: Mapping[str, tuple[str, str]], across: bool = False
 ) -> None:
-    """Draw a bar for each row, made of its columns, each of which has a colour and a hatch."""
+    """Draw a stacked bar for each row; each column has its colour and hatch in ``looks``."""
     before = shares.cumsum(axis=1) - shares
     draw: Any = axes.barh if across else axes.bar
     start = "left" if across else "bottom"
@@ -219,23 +217,23 @@ def lines(
     lengths: Iterable[int],
     trained: int | None,
 ) -> None:
-    """Draw a named line for each part, against length, with its interval and its legend.
+    """Draw a line with intervals against length for each part.
 
     Parameters
     ----------
     parts
-        The rows of each line by its name, with ``length``, ``low``, ``high`` and ``n``.
+        The rows of each line by name, with ``length``, ``low``, ``high`` and ``n``.
     value
-        The column that is drawn.
+        The column to draw.
     whole
-        The highest value that there can be: 1, or 100 percent.
+        The highest possible value: 1, or 100 for percent.
     lengths
-        Those of the axis, in tokens.
+        The ticks of the axis, in tokens.
     trained
-        A length to be marked where it lies on the axis: how far the model was trained.
+        The model's training length, marked if it lies on the axis.
     """
     rising = sorted(set(lengths))
-    # Marks stand side by side, so that no interval hides another one.
+    # Shift the marks of one length sideways, so that intervals do not overlap.
     room = 1 if len(rising) == 1 else min(0.5, 0.08 * (len(parts) - 1))
     for number, (name, part) in enumerate(parts.items()):
         at = part["length"] * 2 ** (room * ((number + 0.5) / len(parts) - 0.5))
@@ -258,14 +256,14 @@ def lines(
 
 
 def legends(figure: Any, drawn: Sequence[Any]) -> None:
-    """Add a legend below each panel, for which the figure grows."""
+    """Add a legend below each panel and make the figure taller."""
     from matplotlib.transforms import ScaledTranslation
 
     below = 0.0
     for axes in drawn:
         handles, names = axes.get_legend_handles_labels()
         left = len(names) - _MOST
-        # A long name is cut before its end, where names differ.
+        # Shorten a long name before its end, because names often differ there.
         names = [
             name if len(name) <= _WIDEST else f"{name[: _WIDEST - 25]} … {name[-22:]}"
             for name in names[:_MOST]
@@ -274,7 +272,7 @@ def legends(figure: Any, drawn: Sequence[Any]) -> None:
             names[-1] += f"; and {left} more, in the table"
         width = figure.get_figwidth() / axes.get_gridspec().ncols
         columns = max(1, int(_LETTERS * width / (max(map(len, names)) + 8)))
-        # Below the words under the axis, whatever the height of the axes will be.
+        # The offset in inches keeps the legend below the axis label at any height of the axes.
         under = axes.transAxes + ScaledTranslation(0, -_UNDER, figure.dpi_scale_trans)
         axes.legend(handles[:_MOST], names, fontsize=7, ncols=columns, borderaxespad=0,
                     loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=under)  # fmt: skip
@@ -283,28 +281,28 @@ def legends(figure: Any, drawn: Sequence[Any]) -> None:
     figure.set_figheight(figure.get_figheight() + rows * below)
 
 
-# --- What a table says of itself --------------------------------------------------------------
+# --- Groups and names in a table --------------------------------------------------------------
 
 
 def by_name(table: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
-    """Return the rows of each name in a column, in the order of the table."""
+    """Return the rows of each value of a column, in the order of the table."""
     return {str(name): part for name, part in table.groupby(column, sort=False)}
 
 
 def labels(table: pd.DataFrame) -> pd.Series:
-    """Return what each row is called: its model, with the language where there are several."""
+    """Return a label for each row: its model, and its language if there are several."""
     several = "language" in table and table["language"].nunique() > 1
     return table["model"] + ", " + table["language"] if several else table["model"]
 
 
 def measured(table: pd.DataFrame) -> str:
-    """Return the names of the measures whose means a table of accuracy has, as one text."""
+    """Return the measures in a table of accuracy, separated by commas."""
     names = dict.fromkeys(name for text in table["measure"] for name in text.split(", "))
     return ", ".join(name.replace("_", "-") for name in names)
 
 
 def said_n(part: pd.DataFrame) -> str:
-    """Return how many answers the means of a line rest on, in words."""
+    """Return the number of answers behind each mean of a line, or its range."""
     n = sorted(set(part["n"]))
     if not n:
         return "not measured"
@@ -314,10 +312,10 @@ def said_n(part: pd.DataFrame) -> str:
 # --- The picture ----------------------------------------------------------------------------------
 
 SVG = "application/vnd.rulerlib.svg"
-"""Under which type a notebook keeps the SVG of a figure."""
+"""The media type of the SVG that a notebook stores with a figure."""
 
 INK_ON_COLOUR, WHITE_ON_COLOUR = "#010101", "#fefefe"
-"""Black and white on a colour of their own, which stay as they are on a dark page."""
+"""Near black and near white, which dark mode does not invert."""
 
 _DARK = Path(__file__).with_name("dark.css").read_text("utf-8")
 
@@ -327,7 +325,7 @@ _DENSITY = 2
 
 @functools.cache
 def picture() -> Any:
-    """Return the class of the figures; matplotlib is loaded only where one is drawn."""
+    """Return the class of the figures, defined on first use because it needs matplotlib."""
     from matplotlib.figure import Figure
 
     class Picture(Figure):
@@ -353,7 +351,7 @@ def picture() -> Any:
 
 
 def svg(figure: Any) -> str:
-    """Return a figure as SVG that can stand in a page or in a file, the same bytes each time."""
+    """Return a figure as SVG for a page or a file; the same figure gives the same bytes."""
     import matplotlib
 
     file = io.StringIO()

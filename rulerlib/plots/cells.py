@@ -1,4 +1,4 @@
-"""Cells and bars by length: what was found at which depth, and kinds of mistakes."""
+"""Heatmaps of the needles found by depth and length, and bars of the kinds of mistakes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ that readers who cannot tell red from green can still order them."""
 CMAPS = ("red-green", "viridis")
 """The colour maps of a heatmap: `RED_GREEN`, or that of matplotlib."""
 
-# All but black, on which no hatch would be seen.
+# Without black, which would hide a hatch.
 _BRIGHT = [colour for colour in base.COLOURS if colour != "#000000"]
 LOOKS = dict(
     zip(
@@ -37,7 +37,7 @@ LOOKS = dict(
 
 
 def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-green") -> base.Figure:
-    """Return a figure of the share that was found, by depth and length, a panel for each task.
+    """Return a heatmap of the share found by depth and length, with a panel for each task.
 
     Parameters
     ----------
@@ -49,18 +49,12 @@ def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-gree
     Returns
     -------
     Figure
-        Each cell carries its n; grey cells were not measured, and neither was a grey row.
+        The number in a cell is its n; grey cells were not measured.
 
     Raises
     ------
     ParameterError
         If the table is empty, or the colour map is unknown.
-
-    Notes
-    -----
-    From top to bottom what is asked for moves from the start of the text to its end; from left
-    to right the text grows. The lighter a cell, the more was found. The number in a cell is its n;
-    grey cells were not measured. A cell with an n of 1 is either right or wrong.
     """
     base.check(table, "measured cell")
     shades = _shades(cmap)
@@ -75,7 +69,7 @@ def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-gree
         )
         for cell in part.to_dict("records"):
             at = lengths.index(cell["length"]), depths.index(cell["depth"])
-            # Inks that a dark page leaves as they are.
+            # Dark mode does not invert these two inks.
             white = _ink(shades(cell["found"])) == "white"
             axes.text(*at, f"{cell['n']}", ha="center", va="center", fontsize=8,
                       color=base.WHITE_ON_COLOUR if white else base.INK_ON_COLOUR)  # fmt: skip
@@ -84,7 +78,7 @@ def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-gree
         axes.set_xlabel("length (tokens)")
     drawn = [axes for axes, _ in panels]
     rows = drawn[0].get_gridspec().nrows
-    # As thin beside several rows of panels as beside one.
+    # Keep the colour bar equally thin for several rows of panels.
     bar = figure.colorbar(image, ax=drawn, shrink=0.9, aspect=20 * rows)
     bar.solids.set_rasterized(True)
     base.in_percent(bar.ax.yaxis)
@@ -93,12 +87,12 @@ def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-gree
 
 
 def shade(value: float, cmap: str = "red-green") -> tuple[str, str]:
-    """Return the colour of a cell of `heatmap`, and of what is written on it, as ``#rrggbb``.
+    """Return the colours of a cell of `heatmap` and of the text on it.
 
     Parameters
     ----------
     value
-        From 0 to 1; NaN: not measured.
+        From 0 to 1, or NaN if it was not measured.
     cmap
         ``"red-green"`` or ``"viridis"``.
 
@@ -127,16 +121,16 @@ def _shades(cmap: str) -> Any:
 
 
 def _ink(colour: Sequence[float]) -> str:
-    """Return what stands out more, black or white: a contrast of at least 4.5, as WCAG 2 asks."""
+    """Return black or white, whichever has the higher contrast (at least 4.5, see WCAG 2)."""
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]
     )
-    # Where the contrasts to both are the same: (1.05 / (l + .05)) = ((l + .05) / .05).
+    # Both contrasts are equal at (1.05 / (l + .05)) = ((l + .05) / .05).
     return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
 
 
 def _depths(table: pd.DataFrame) -> list[float]:
-    """Return all depths of a table of `rulerlib.analysis.by_depth`, those without a needle too."""
+    """Return all depths of a table of `rulerlib.analysis.by_depth`, including empty ones."""
     return sorted({*table.attrs.get("depths", ()), *table["depth"]})
 
 
@@ -145,6 +139,8 @@ def _depths(table: pd.DataFrame) -> list[float]:
 
 def errors(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     """Return a figure of the kinds of mistakes by length, one panel for each task.
+
+    The height of a bar is the share of wrong answers at that length.
 
     Parameters
     ----------
@@ -155,12 +151,6 @@ def errors(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     ------
     ParameterError
         If the table is empty.
-
-    Notes
-    -----
-    Each bar is a length, as high as the share of wrong answers there; its parts are the kinds
-    of mistakes. What is missing to the top was right. The kinds are told from the answer and
-    the prompt alone; no second model judges them.
     """
     base.check(table, "mistake")
     lengths = sorted(table["length"].unique())

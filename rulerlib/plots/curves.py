@@ -15,25 +15,19 @@ from rulerlib.plots import base
 def curves(
     table: pd.DataFrame, title: str | None = None, trained: int | None = None
 ) -> base.Figure:
-    """Return a figure of accuracy against length, one line for each task, with its interval.
+    """Return a figure of accuracy and its 95% interval against length, one line for each task.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.accuracy`, of one model and one language.
     trained
-        A length to be marked, in tokens: how far the model was trained.
+        The model's training length in tokens, marked on the axis.
 
     Raises
     ------
     ParameterError
         If the table is empty.
-
-    Notes
-    -----
-    Each line is a task, each mark the mean over the answers at one length; lengths double from
-    tick to tick. The bar at a mark is the 95 % interval: with few answers it is long, because
-    few answers say little. Marks of one length stand side by side.
     """
     base.check(table, "measured length")
     groups, tasks = _together(table), base.by_name(table, "task")
@@ -49,14 +43,14 @@ def curves(
 
 
 def _together(table: pd.DataFrame) -> list[list[str]]:
-    """Return tasks that share a panel: all, or where that is too many, those of one category."""
+    """Return the tasks of each panel: all in one, or grouped by category if there are many."""
     names = list(base.by_name(table, "task"))
     if len(names) <= base.WITHIN:
         return [names]
     groups = []
     for part in base.by_name(table, "category").values():
         names = list(base.by_name(part, "task"))
-        # As many in each panel of a large category.
+        # Spread a large category evenly over its panels.
         size = math.ceil(len(names) / math.ceil(len(names) / base.WITHIN))
         groups += [names[start : start + size] for start in range(0, len(names), size)]
     return groups
@@ -73,26 +67,21 @@ def models(
 ) -> base.Figure:
     """Return a figure of RULER's average against length, one line for each model and language.
 
-    The axis says over how many tasks; a length that lacks some has no average and no mark.
+    The axis names the number of tasks; a length with missing tasks has no average and no mark.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.by_length`, in percent.
     threshold
-        A line to be drawn: what an effective length has to exceed, in percent.
+        The threshold of the effective length in percent, drawn as a line.
     trained
-        A length to be marked, in tokens.
+        The model's training length in tokens, marked on the axis.
 
     Raises
     ------
     ParameterError
         If no length has an average.
-
-    Notes
-    -----
-    Each line is a model, each mark its average over all tasks at one length; the bar is the 95 %
-    interval. A bar that crosses the threshold lies on neither side of it for certain.
     """
     averaged = table.assign(line=base.labels(table))[table["average"].notna()]
     base.check(averaged, "measured length")
@@ -122,21 +111,15 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
     ----------
     table
         From `rulerlib.analysis.accuracy`, by ``setting``; or by ``group``, ``setting`` and
-        ``length``, of one model and one language. Where it has several lengths, each setting is a
-        curve, and each group has a panel, as in figures 2 and 3 of RULER's paper.
+        ``length``, of one model and one language. With several lengths, each setting is a curve
+        and each group has a panel, as in figures 2 and 3 of RULER's paper.
     trained
-        A length to be marked on the curves, in tokens: how far the model was trained.
+        The model's training length in tokens, marked on the curves.
 
     Raises
     ------
     ParameterError
         If the table is empty.
-
-    Notes
-    -----
-    A setting's name says what is set for it; all else that can be set is the same in its panel.
-    Another task or operation asks other questions, which may be harder by themselves. Bars are
-    95 % intervals; settings on the same line do what the others do.
     """
     base.check(table, "measured setting")
     table = table.assign(setting=table["setting"].astype(str))

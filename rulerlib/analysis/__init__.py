@@ -1,24 +1,23 @@
-"""Tables from predictions, and what follows from them: one module for each question.
+"""Tables computed from predictions.
 
 ``scores``
-    the long table, one row for each prediction and measure, in which `rulerlib.labels` tells runs
-    apart;
+    the long table, one row for each prediction and measure;
 ``accuracy``
-    means by task, category, length or depth, each with n and interval, and tables in groups;
+    means by task, category, length or depth, each with n and interval;
 ``error_tables``
-    what goes wrong: kinds of mistakes, and answers of each kind;
+    kinds of mistakes, and examples of wrong answers;
 ``averages``, ``effective_length``, ``summary``
-    RULER's averages, how long a context is effective, and both as on RULER's leaderboard;
+    RULER's averages, the effective length, and a leaderboard like RULER's;
 ``pairs``
     two models on the same samples;
 ``repeats``
-    how answers to the same questions vary, where decoding samples;
+    the variance of sampled answers to the same questions;
 ``reading``
-    reading with arithmetic: by operation, and beside baselines;
+    reading comprehension with arithmetic: accuracy by operation, and baselines;
 ``report``
-    the parameters of `notebooks/analysis.ipynb`, checked;
+    the parameters of `notebooks/analysis.ipynb`.
 
-The names that a notebook needs stand here: ``analysis.scores``, ``analysis.accuracy``, ...
+Notebooks use the names imported here: ``analysis.scores``, ``analysis.accuracy``, ...
 """
 
 from rulerlib.analysis.accuracy import (

@@ -21,18 +21,18 @@ from rulerlib.analysis.scores import nothing, of_measure
 from rulerlib.intervals import Clustered, clustered
 
 BY = ("model", "language", "task", "length")
-"""What is averaged separately where nothing else is asked for."""
+"""The default columns to group by."""
 
 RESAMPLES = 2000
-"""How often is drawn what an interval or a test is computed from by drawing."""
+"""The default number of random draws for intervals and tests."""
 
 
 def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = BY) -> pd.DataFrame:
     """Return means of a measure with their 95 % interval.
 
-    The interval is Wilson's where samples are independent; for recall, by the variance of its
-    values. Where samples share contexts, it is cluster-robust, and ``design_effect`` says by what
-    factor the sharing raises the variance; see `rulerlib.intervals.clustered`.
+    The interval is Wilson's for independent samples, and based on the variance for recall. If
+    samples share contexts, it is cluster-robust, and ``design_effect`` is the factor by which
+    sharing raises the variance; see `rulerlib.intervals.clustered`.
 
     Parameters
     ----------
@@ -41,18 +41,17 @@ def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = 
     measure
         See `rulerlib.analysis.of_measure`.
     by
-        What is averaged separately: any columns, such as ``("category", "length")``.
+        The columns to group by, such as ``("category", "length")``.
 
     Returns
     -------
     DataFrame
-        ``by``, ``n``; ``measure``, the name (where several are averaged together, the names) of
-        what ``mean``, ``low`` and ``high`` are of; the means of the other measures by their own
-        names, NaN where a task does not have them; where contexts are shared, ``contexts`` (how
-        many) and ``design_effect``; ``cut_off``, where there are any, the share of answers that
-        are wrong and were cut off by the limit; ``category``, where rows are tasks; ``tasks`` and
-        ``missing``, where they are means over several, see `tasks_in`.
-        Means and shares run from 0 to 1. An empty table is returned as it is.
+        ``by``, ``n``, ``measure`` (the names of the averaged measures), ``mean``, ``low``,
+        ``high``; a column with the mean of each other measure, NaN for tasks without it. If
+        contexts are shared: ``contexts`` (their number) and ``design_effect``. If answers hit the
+        limit: ``cut_off``, the share that is wrong and was cut off. ``category`` if rows are
+        tasks; ``tasks`` and ``missing`` if they average several, see `tasks_in`. Means and shares
+        are from 0 to 1. An empty table is returned unchanged.
 
     Raises
     ------
@@ -60,7 +59,7 @@ def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = 
         If no row has this measure.
     """
     if table.empty:
-        # It says why.
+        # Its attrs hold the reason.
         return table
     chosen = of_measure(table, measure)
     averaged = means(chosen.rename(columns={"value": "mean"}), "mean", by)
@@ -82,19 +81,19 @@ def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = 
 
 
 def by_fact(table: pd.DataFrame, fact: str) -> pd.DataFrame:
-    """Return means by something that is known of the questions, such as their ``kind``.
+    """Return means by a fact about the questions, such as their ``kind``.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.scores`.
     fact
-        Its name among the ``facts``. Questions of which it is not known do not count.
+        A key of ``facts``. Questions without it are left out.
 
     Returns
     -------
     DataFrame
-        As `accuracy`, with a column for the fact. An empty table says that it is not known of any.
+        As `accuracy`, with a column for the fact; empty if no question has it.
     """
     rows = table.assign(**{fact: [facts.get(fact) for facts in table["facts"]]})
     rows = rows.dropna(subset=fact)
@@ -114,13 +113,13 @@ def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFr
     column
         The column of values.
     by
-        What is averaged separately.
+        The columns to group by.
 
     Returns
     -------
     DataFrame
-        ``by``, ``n``, the column, ``low``, ``high``; where contexts are shared, ``contexts`` and
-        ``design_effect``. Rows without a value (NaN) do not count; an empty table says why.
+        ``by``, ``n``, the column, ``low``, ``high``; also ``contexts`` and ``design_effect`` if
+        contexts are shared. Rows with NaN are left out.
 
     Raises
     ------
@@ -145,21 +144,21 @@ def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFr
 
 
 def mean_of(part: pd.DataFrame, values: pd.Series, sharing: bool) -> Clustered:
-    """Return the mean of a value for each row, in clusters where the table shares contexts."""
+    """Return the mean of the values and its interval, clustered if rows share contexts."""
     units = clusters(part).tolist() if sharing else range(len(part))
     return clustered(values.astype(float).tolist(), units)
 
 
 def overview(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how many tasks and answers each model, language and length has, and how they ended.
+    """Return the number of tasks and answers of each model, language and length.
 
     Returns
     -------
     DataFrame
-        ``model``, ``language``, ``length``, and as counts: ``tasks``; ``n``, the answers;
-        ``answers_cut_off`` by the limit; ``prompts_cut``; where contexts are shared, ``contexts``;
-        where a source had fewer questions than samples, ``asked_again``: the answers to prompts
-        that were asked before, which no table counts.
+        ``model``, ``language``, ``length``, and the counts ``tasks``, ``n`` (answers),
+        ``answers_cut_off``, ``prompts_cut``; ``contexts`` if they are shared; ``asked_again`` if a
+        source had fewer questions than samples: the answers to repeated prompts, which no table
+        counts.
     """
     answers = of_measure(table)
     sharing = shared(answers)
@@ -180,7 +179,7 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def shared(table: pd.DataFrame) -> bool:
-    """Return whether any two answers of one cell share their context, or their sample."""
+    """Return whether any two answers of one cell share their context or sample."""
     if "repeat" in table and table["repeat"].any():
         return True
     in_contexts = table[table["context_id"].notna()]
@@ -189,10 +188,10 @@ def shared(table: pd.DataFrame) -> bool:
 
 
 def clusters(table: pd.DataFrame) -> pd.Series:
-    """Return for each row the name of its cluster: the context that it shares, or its own sample.
+    """Return the cluster of each row: its context, or its sample if it has no context.
 
-    Clusters are independent of each other, so that each may be resampled on its own. The same
-    number in two tasks or languages is not the same context; at two lengths it is.
+    Clusters are independent of each other. The same context number at two lengths is one cluster;
+    in two tasks or languages it is two.
     """
     cells = [name for name in (*BY, "setting") if name in table and name != "length"]
     prefixes = table[cells].astype(str).agg("/".join, axis=1) if cells else ""
@@ -209,9 +208,9 @@ def clusters(table: pd.DataFrame) -> pd.Series:
 def groups_of(
     table: pd.DataFrame, by: Sequence[str]
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Yield each group: what it is called in each of the columns ``by``, and its rows.
+    """Yield the keys (a dict by column) and the rows of each group.
 
-    Names come in the order in which they first appear, and numbers rise.
+    Texts are in the order in which they first appear; numbers ascend.
     """
     keys = [
         values
@@ -226,19 +225,19 @@ def groups_of(
 def rows_of(
     table: pd.DataFrame, by: Sequence[str], row: Callable[[pd.DataFrame], Mapping[str, Any]]
 ) -> pd.DataFrame:
-    """Return a table with a row for each group: its names, and what ``row`` makes of its rows."""
+    """Return a table with the keys of each group and the columns that ``row`` returns."""
     return pd.DataFrame([{**names, **row(part)} for names, part in groups_of(table, by)])
 
 
 def tasks_in(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Return how many tasks are in each group, for means over several of them.
+    """Return the number of tasks in each group, for means over several tasks.
 
     Returns
     -------
     DataFrame
-        ``by``, ``tasks``, and ``missing``: the names of tasks that the same group was asked at
-        another length, but not at this one, so that the means of the two lengths are not over the
-        same tasks. Only ``by`` where no group has more than one task.
+        ``by``, ``tasks``, and ``missing``: the tasks that the group has at another length but not
+        at this one, so that means at the two lengths are over different tasks. Only ``by`` if no
+        group has more than one task.
     """
     groups = [(names, dict.fromkeys(part["task"])) for names, part in groups_of(table, by)]
     keys = [tuple(names[name] for name in by if name != "length") for names, _ in groups]
@@ -257,10 +256,9 @@ def tasks_in(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def parts(
     table: pd.DataFrame, *by: str, above_zero: str | None = None
 ) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield a title and its rows for each group; an empty table, which may say why, as it is.
+    """Yield a title and the rows of each group; an empty table is yielded unchanged.
 
-    A group in which nothing of the column ``above_zero`` is more than 0 is left out: a figure of
-    zeros shows nothing.
+    Groups with no value above 0 in the column ``above_zero`` are left out.
     """
     if table.empty:
         yield "", table
@@ -274,12 +272,11 @@ def parts(
 
 
 def depth_bin(depth: float, bins: int = 10) -> float:
-    """Return the nearest of ``bins`` depths that lie evenly from 0 to 100; of two, the deeper.
+    """Return the nearest of ``bins`` evenly spaced depths from 0 to 100; of two, the deeper.
 
-    A needle stands at the seam nearest to its planned depth, which may be a few percent away. The
-    first ten samples have their needles planned close to ten such depths, so that each stays in
-    its own row of a heatmap. Ten equal parts of 0 to 100 would not do: some planned depths lie on
-    the border of two.
+    A needle is inserted between two units of the haystack, which may be a few percent away from its
+    planned depth. Rounding to the nearest depth keeps each planned depth in its own row of a
+    heatmap; with ten equal intervals some would lie on a border.
 
     Parameters
     ----------
@@ -295,14 +292,14 @@ def depth_bin(depth: float, bins: int = 10) -> float:
 
 
 def _grid(bins: int) -> list[float]:
-    """Return the depths at which `by_depth` counts needles, by rising depth."""
+    """Return the depths of `by_depth` in ascending order."""
     return [at * 100 / (bins - 1) for at in range(bins)] if bins > 1 else [50.0]
 
 
 def by_depth(table: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
     """Return the share of needles that were found, by depth.
 
-    The depth of a needle is the one that it reached. Where any one reference suffices (question
+    The depth is the actual one, not the planned one. If one reference suffices (question
     answering), the needle is the document with the answer.
 
     Parameters
@@ -310,17 +307,16 @@ def by_depth(table: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
     table
         From `rulerlib.analysis.scores`.
     bins
-        The number of depths at which needles are counted, each at the nearest, see `depth_bin`.
+        The number of depths, see `depth_bin`.
 
     Returns
     -------
     DataFrame
-        `BY`, ``depth`` (the nearest of those), ``n`` (needles), ``found``
-        (their share, 0 to 1) and its 95 % interval ``low``, ``high``, in which needles of one
-        sample, or of one shared context, count as a cluster; an empty table says why.
-        ``attrs["depths"]`` names all depths, those without a needle too.
+        `BY`, ``depth``, ``n`` (needles), ``found`` (their share, 0 to 1) and its 95% interval
+        ``low``, ``high``, clustered by sample or shared context. ``attrs["depths"]`` holds all
+        depths, including those without a needle.
     """
-    # One row a prediction, whatever it was measured by.
+    # One row per prediction, of any measure.
     rows = of_measure(table)[[*BY, "index", "repeat", "context_id", "needles"]].explode("needles")
     rows = rows[rows["needles"].notna()].reset_index(drop=True)
     if rows.empty:
@@ -328,7 +324,7 @@ def by_depth(table: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
         return nothing(why, [*BY, "depth", "n", "found", "low", "high"])
     needles = pd.DataFrame(rows.pop("needles").tolist(), columns=["depth", "found"], dtype=float)
     needles["depth"] = needles["depth"].map(lambda depth: depth_bin(depth, bins))
-    # Several needles may be of one sample, which without a context is their cluster.
+    # A sample may have several needles; without a context, the sample is their cluster.
     contexts, alone = rows["context_id"].astype(object), "sample " + rows["index"].astype(str)
     rows["context_id"] = contexts.where(contexts.notna(), alone)
     shares = means(rows.join(needles), "found", [*BY, "depth"])

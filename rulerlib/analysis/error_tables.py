@@ -1,6 +1,6 @@
-"""What goes wrong: kinds of mistakes, two ways of matching, and needles that may not be there.
+"""Tables of the kinds of mistakes, and examples of wrong answers.
 
-`rulerlib.tasks.mistakes` says what kind of mistake an answer is.
+`rulerlib.tasks.mistakes` decides the kind of a mistake.
 
 >>> from rulerlib.analysis.scores import scores
 >>> from rulerlib.samples import Prediction
@@ -27,23 +27,23 @@ _SHOWN = ["task", "length", "index", "depths", "outputs", "pred"]
 
 
 def errors(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
-    """Return what kinds of mistakes there are, as shares of all answers.
+    """Return the kinds of mistakes as shares of all answers.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.scores`.
     by
-        What is counted separately.
+        The columns to group by.
 
     Returns
     -------
     DataFrame
         ``by``, ``error`` (a name in `rulerlib.tasks.mistakes.KINDS`, only those that occur),
-        ``n`` (all answers, right ones too), ``count``, ``share`` and its 95 % interval ``low``,
-        ``high``: Wilson's, or cluster-robust where contexts are shared. The shares of a group add
-        up to its error rate. ``tasks`` and ``missing``, where a group has several, see
-        `rulerlib.analysis.accuracy.tasks_in`. An empty table says that there are no mistakes.
+        ``n`` (all answers, including right ones), ``count``, ``share`` and its 95% interval
+        ``low``, ``high``: Wilson's, or cluster-robust for shared contexts. The shares of a group
+        add up to its error rate. Groups of several tasks also have ``tasks`` and ``missing``, see
+        `rulerlib.analysis.accuracy.tasks_in`. Without mistakes the table is empty.
     """
     table = of_measure(table)
     kinds = [kind for kind in KINDS if (table["error"] == kind).any()]
@@ -64,7 +64,7 @@ def errors(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
 def over_tasks(table: pd.DataFrame) -> pd.DataFrame:
     """Return the kinds of mistakes of all tasks together.
 
-    Where a task was not asked at every length, the shares of two lengths are not of the same tasks.
+    If a task is missing at some length, the shares of two lengths are of different tasks.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ def over_tasks(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The model, the language and the length, as far as the table has them, ``task`` (the text
-        ``"all tasks"``), ``error``, ``n``, ``count`` and ``share``. An empty table is returned as
-        it is.
+        ``model``, ``language`` and ``length`` if the table has them, ``task`` (always
+        ``"all tasks"``), ``error``, ``n``, ``count`` and ``share``. An empty table is returned
+        unchanged.
     """
     if table.empty:
-        # It says why.
+        # Its attrs hold the reason.
         return table
     by = [name for name in (*BY, "error") if name in table and name != "task"]
     sums = table.groupby(by, sort=False)[["n", "count"]].sum().reset_index()
@@ -97,8 +97,8 @@ def error_examples(table: pd.DataFrame, count: int = 1) -> pd.DataFrame:
 def wrong(table: pd.DataFrame) -> pd.DataFrame:
     """Return the first three wrong answers, from different lengths where possible, in full.
 
-    Where all are of one language, ``attrs["language"]`` is its code; where no answer is wrong,
-    ``attrs["why"]`` says how many were right.
+    ``attrs["language"]`` is the language code if all answers share it. If no answer is wrong,
+    ``attrs["why"]`` gives the number of right ones.
     """
     rows = of_measure(table)
     answers = _varied(rows[rows["value"] < 1], 3)
@@ -112,6 +112,6 @@ def wrong(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _varied(table: pd.DataFrame, count: int) -> pd.DataFrame:
-    """Return the first row of each length, and then the others; ``count`` of them."""
+    """Return ``count`` rows: first one for each length, then the others."""
     first = table.groupby("length", sort=False).head(1)
     return pd.concat([first, table.drop(first.index)]).head(count)

@@ -1,4 +1,4 @@
-"""Reading with arithmetic: accuracy by operation, and what needs no model.
+"""Reading comprehension with arithmetic: accuracy by operation, and two baselines.
 
 >>> from rulerlib.analysis.scores import scores
 >>> about = {"model": "lille", "language": "en", "task": "drop_1", "length": 4096}
@@ -9,8 +9,8 @@
 >>> table[["operation", "n", "measure", "mean", "em_raw", "em_norm"]].to_dict("split")["data"]
 [['sum', 2, 'drop_f1', 1.0, 0.5, 1.0]]
 
-A score says little without what can be had for nothing. There are two baselines, both judged as
-the model is: the same questions without their passages, and the answer that is right most often.
+Both baselines are scored like the model: its answers to the same questions without their passages,
+and the most frequent right answer of the training questions.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from rulerlib.runs import Run
 from rulerlib.samples import OPTIONAL, Prediction, Sample
 from rulerlib.tasks.drop import OPERATIONS, Drop
 
-# Questions of the training side whose answers are counted.
+# The number of training questions whose answers are counted.
 COUNTED = 200
 
 NO_PASSAGE, FREQUENT = "no passage", "most frequent answer"
-"""The names of the baselines. The first is the model itself, asked without passages."""
+"""The names of the baselines; the first is the model itself without passages."""
 
-# What a prediction of a study says beside what others say.
+# Keys that only predictions of a study have.
 _OF_STUDY = ("group", "setting", "study")
 
 
 def by_operation(table: pd.DataFrame) -> pd.DataFrame:
-    """Return means by operation, with their intervals, which are clustered by passage.
+    """Return means by operation, with intervals clustered by passage.
 
     Parameters
     ----------
@@ -55,11 +55,9 @@ def by_operation(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        As `rulerlib.analysis.accuracy`, by model, language and length (answers to one question at
-        two lengths are not independent) and ``operation``: one of
-        `rulerlib.tasks.drop.OPERATIONS`, in its order; or, as nothing else is known of the
-        questions of DROP, the kind of their answer. An empty table says that neither
-        is known.
+        As `rulerlib.analysis.accuracy`, by model, language, length and ``operation``, in the
+        order of `rulerlib.tasks.drop.OPERATIONS`. For questions of DROP, whose operation is not
+        recorded, it is the kind of the answer. Empty if neither is known.
     """
     kinds = [facts.get("operation", facts.get("answer_kind")) for facts in table["facts"]]
     rows = table.assign(operation=kinds).dropna(subset="operation")
@@ -77,11 +75,11 @@ def by_operation(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def without_passages(run: Run) -> Run:
-    """Return a run whose study asks the questions of a run, at its length, without their passages.
+    """Return a run with a study of the same questions and model without the passages.
 
-    It has the same model, and its answers stand in the folder of a study of their own. Where
-    ``data`` is given nobody knows the questions without their passages, and nothing is asked;
-    where questions share their passages, others of the same kind are asked, one for each.
+    The study has its own folder. It is empty for a run with ``data``, whose questions cannot be
+    separated from their passages. If questions share passages, it uses other questions of the same
+    kind.
     """
     blind = {**run.knobs, "context": False}
     return replace(
@@ -92,15 +90,14 @@ def without_passages(run: Run) -> Run:
 
 
 def most_frequent(data: Dataset, questions: Sequence[Sample]) -> list[Prediction]:
-    """Return for every sample the first gold that ``COUNTED`` training questions have most often.
+    """Answer every sample with the most frequent first gold of ``COUNTED`` training questions.
 
-    Of equally frequent ones it is the one that was drawn first. The questions are drawn at random,
-    by ``fewshot_seed``.
+    The questions are drawn with ``fewshot_seed``; ties go to the answer drawn first.
 
     Raises
     ------
     ParameterError
-        If the source of the questions has no training side.
+        If the source has no training questions.
     """
     maker = data.maker
     assert isinstance(maker, Drop)
@@ -114,20 +111,20 @@ def most_frequent(data: Dataset, questions: Sequence[Sample]) -> list[Prediction
 
 
 def baselines(run: Run, blind: Run) -> Iterator[tuple[dict[str, Any], Prediction]]:
-    """Yield the predictions of a run at its longest length, and those of the baselines.
+    """Yield the predictions of a run at its longest length and of the baselines.
 
     Parameters
     ----------
     run
-        A run of reading comprehension that has been answered.
+        A finished run of reading comprehension.
     blind
-        The same `without_passages`, answered as well.
+        The finished run `without_passages`.
 
     Yields
     ------
     tuple of dict and Prediction
-        As `rulerlib.runs.Run.predictions`; for a baseline the ``model`` is its name.
-        `most_frequent` is left out where the questions have no training side, as those of ``data``.
+        As `rulerlib.runs.Run.predictions`, with the baseline's name as ``model``. `most_frequent`
+        is left out if there are no training questions, as with ``data``.
 
     Raises
     ------
@@ -149,7 +146,7 @@ def baselines(run: Run, blind: Run) -> Iterator[tuple[dict[str, Any], Prediction
 
 
 def _answered(sample: Sample, answer: str) -> Prediction:
-    """Return the prediction that a baseline makes for a sample."""
+    """Return a sample with the answer of a baseline."""
     names = ("task", "language", "depths", *OPTIONAL)
     others = {name: value for name in names if (value := getattr(sample, name))}
     others["parts"] = parts_to_data(sample.parts)

@@ -31,40 +31,39 @@ class Report:
     Parameters
     ----------
     runs
-        A folder of runs, or several: a list, or names with commas between them.
+        One or more folders of runs, as a list or separated by commas.
     models, languages, tasks
-        Only these, by their names or those of their folders and files; None: all that there are.
+        Names to include, or the names of their folders and files (default: all).
     lengths
-        Only these, in tokens: one, or a list; None: all.
+        One or more lengths to include, in tokens (default: all).
     studies
-        Whether the runs of studies count too, which have folders of their own.
+        Whether to include the runs of studies.
     threshold
-        What an average has to exceed for its length to be effective, in percent.
+        The average that a length has to exceed to be effective, in percent.
     measure
-        What is averaged and compared: ``"ruler"``, what RULER's script computes;
-        ``"primary"``, each task's own; ``"strict"``, the same whatever ``primary`` is; or a
-        name in `rulerlib.metrics.MEASURES`.
+        The measure to average and compare: ``"ruler"`` (of RULER's script), ``"primary"`` (each
+        task's own, or ``primary``), ``"strict"`` (always each task's own), or a name in
+        `rulerlib.metrics.MEASURES`.
     primary
-        The primary measure of the tasks that have it; None: each task's own.
+        The primary measure of the tasks that have it (default: each task's own).
     claimed
-        For each model the length that it claims, such as ``{"m": "128K"}``.
+        The claimed length of each model, such as ``{"m": "128K"}``.
     compare
-        Two models that are compared, a list where their names have commas; None: all pairs, at
-        most the first ``MOST_PAIRS`` of `rulerlib.analysis.pairs`.
+        Two models to compare, as a list if their names have commas (default: the first
+        ``MOST_PAIRS`` pairs, see `rulerlib.analysis.pairs`).
     bins
-        Rows of the heatmaps: depths at which needles are counted, each at the nearest.
+        The number of rows of the heatmaps.
     cmap
         The colour map of the heatmaps: ``"red-green"`` or ``"viridis"``.
     examples
-        Wrong answers shown of each kind.
+        The number of wrong answers to show of each kind.
     resamples, seed
-        How many random draws are made, for effective lengths and tests by signs, and the
-        seed of their random numbers.
+        The number of random draws for effective lengths and sign tests, and their seed.
 
     Raises
     ------
     ParameterError
-        If any of them cannot work.
+        If a parameter is invalid.
     """
 
     runs: str | Sequence[str] = "runs"

@@ -344,7 +344,9 @@ def picture() -> Any:
             self.draw_without_rendering()
             self.set_layout_engine(None)
             width, height = (round(self.dpi * side) for side in self.get_size_inches())
-            bundle = {"image/png": _png(self), SVG: svg(self), "text/plain": self.alt}
+            png = io.BytesIO()
+            self.savefig(png, format="png", dpi=_DENSITY * self.dpi)
+            bundle = {"image/png": png.getvalue(), SVG: svg(self), "text/plain": self.alt}
             return bundle, {"image/png": {"alt": self.alt, "width": width, "height": height}}
 
     return Picture
@@ -364,9 +366,3 @@ def svg(figure: Any) -> str:
     words = html.escape(getattr(figure, "alt", ""))
     named = f'<svg class="ruler-figure" role="img" aria-label="{words}" {head}>'
     return f"{named}\n <style>{_DARK}</style>{body}"
-
-
-def _png(figure: Any) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=_DENSITY * figure.dpi)
-    return file.getvalue()

@@ -58,7 +58,8 @@ def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-gree
     """
     base.check(table, "measured cell")
     shades = _shades(cmap)
-    lengths, depths = sorted(table["length"].unique()), _depths(table)
+    lengths = sorted(table["length"].unique())
+    depths = sorted({*table.attrs.get("depths", ()), *table["depth"]})
     size = max(2.6, 1.2 + 0.45 * len(lengths)), 3.3
     figure, panels = base.task_panels(table, "depth (%): 0 start, 100 end", size, (0.9, 0))
     for axes, part in panels:
@@ -127,11 +128,6 @@ def _ink(colour: Sequence[float]) -> str:
     )
     # Both contrasts are equal at (1.05 / (l + .05)) = ((l + .05) / .05).
     return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
-
-
-def _depths(table: pd.DataFrame) -> list[float]:
-    """Return all depths of a table of `rulerlib.analysis.by_depth`, including empty ones."""
-    return sorted({*table.attrs.get("depths", ()), *table["depth"]})
 
 
 # --- Mistakes ---------------------------------------------------------------------------------

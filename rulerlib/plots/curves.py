@@ -124,7 +124,7 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
     base.check(table, "measured setting")
     table = table.assign(setting=table["setting"].astype(str))
     what = base.measured(table)
-    if _at_several_lengths(table):
+    if "length" in table and table["length"].nunique() > 1:
         groups = base.by_name(table.assign(group=table.get("group", "")), "group")
         size = (7, 4) if len(groups) == 1 else (5.5, 3.6)
         figure, panels = base.panels(len(groups), 2, f"{what} (95 % interval)", size)
@@ -143,7 +143,3 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
         at = f" at {thousands(int(table['length'].iloc[0]))} tokens" if "length" in table else ""
         alone.set_xlabel(f"{what}{at} (bar: 95 % interval)")
     return base.done(figure, title, alone)
-
-
-def _at_several_lengths(table: pd.DataFrame) -> bool:
-    return "length" in table and table["length"].nunique() > 1

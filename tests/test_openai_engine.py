@@ -301,21 +301,19 @@ def test_decoding_defaults_are_read_from_the_server(kind, serve, tmp_path):
 
 # --- Truncated prompts ----------------------------------------------------------------------------
 
+# Endpoint, window, tokens per word, tokens of the template, words of the prompts, and the message.
 TRUNCATED = {
-    "far fewer": (2048, 1.0, 0, [8053], "read 2,048 of 8,053 prompt tokens;"),
-    "a little": (4000, 1.0, 0, [4100], "read 4,000 of 4,100 prompt tokens;"),
-    "with a template": (4100, 1.0, 700, [4000], "read only 4,100 of the prompt's tokens"),
-    "more tokens": (4096, 1.4, 0, [4000], "read only 4,096 of the prompt's tokens"),
-    "the third length": (4096, 1.2, 9, [1900, 3000, 3900], "read only 4,096 of the prompt's"),
-}
+    "far fewer": ("completions", 2048, 1.0, 0, [8053], "read 2,048 of 8,053 prompt tokens;"),
+    "a little": ("chat", 4000, 1.0, 0, [4100], "read 4,000 of 4,100 prompt tokens;"),
+    "with a template": ("chat", 4100, 1.0, 700, [4000], "read only 4,100 of the prompt's tokens"),
+    "the third length": ("completions", 4096, 1.2, 0, [1900, 3000, 3900],
+                         "read only 4,096 of the prompt's"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
 @pytest.mark.parametrize("case", TRUNCATED)
-def test_a_truncated_prompt_stops_the_run(serve, endpoint, case):
-    window, ratio, template, counts, message = TRUNCATED[case]
-    if case == "with a template" and endpoint == "completions":
-        pytest.skip("completions have no template")
+def test_a_truncated_prompt_stops_the_run(serve, case):
+    endpoint, window, ratio, template, counts, message = TRUNCATED[case]
     server = serve(answer=with_window(window, ratio, template))
     model, came = load(server, endpoint, concurrency=1), []
     with warnings.catch_warnings(action="ignore"), pytest.raises(ServerError) as error:
@@ -383,17 +381,14 @@ def replying(message=None, **fields):
     return answer
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
 @pytest.mark.parametrize(
     ("reason", "written", "finished"),
     [("stop", 16, True), ("MAX_TOKENS", 3, False), (None, 3, True), (None, 16, False)],
 )
-def test_finish_reasons_tell_whether_an_answer_is_complete(
-    serve, endpoint, reason, written, finished
-):
+def test_finish_reasons_tell_whether_an_answer_is_complete(serve, reason, written, finished):
     details = {"prompt_tokens_details": {"cached_tokens": 3}}
     answer = replying(finish_reason=reason, written=written, usage=details)
-    (made,) = in_order(load(serve(answer=answer), endpoint), prompts(5))
+    (made,) = in_order(load(serve(answer=answer)), prompts(5))
     assert (made.finished, made.flags, made.tokens) == (finished, (), written)
     assert (made.prompt_tokens, made.computed_tokens, made.kept) == (5, 2, -1)
 
@@ -429,6 +424,7 @@ def test_every_flag_has_a_meaning():
     assert named | {"no_answer"} == {*models.FLAGS}
 
 
+# The content of a message, the answer in it, and the thinking.
 CONTENTS = [
     ("<think>7?</think> 8?</think>\n9", "9", "7? 8?"),
     ([{"type": "thinking", "thinking": [{"type": "text", "text": "7?"}]},

@@ -1,4 +1,4 @@
-"""Exports: data as Parquet, scores as one small table, tasks for other harnesses.
+"""Exports: questions as Parquet, scores as a CSV table, tasks for other harnesses.
 
 >>> from rulerlib.export import parquet, scores
 >>> parquet.write("runs/lille/da/4096/data/vt/validation.jsonl", "vt.parquet")  # doctest: +SKIP

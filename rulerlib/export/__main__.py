@@ -1,4 +1,4 @@
-"""The command line of `rulerlib.export`: questions for another harness, and how they run there."""
+"""The command ``rulerlib export``, which writes questions for another harness."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     reader = commands.parser(
         "rulerlib.export",
         "TASKS FOLDER --to HARNESS [options]",
-        "Write the same questions, byte for byte, as another harness reads them.",
+        "Write the same questions, byte for byte, in the format of another harness.",
         "qa_1,vt harness --to lm-eval --length 4096 --language en",
     )
     making.add_options(reader)

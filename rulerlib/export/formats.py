@@ -1,8 +1,8 @@
-"""The same questions in the files of other harnesses, byte for byte.
+"""The same questions in the file formats of other harnesses, byte for byte.
 
 ``rulerlib export niah_single_2,vt folder --to lm-eval --length 4096,8192 --language en``
 
-Whatever the format, a model is asked a sample's ``input`` followed by its ``answer_prefix``.
+In every format, the prompt is a sample's ``input`` followed by its ``answer_prefix``.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def write(to: str, folder: str | Path, stated: Mapping[str, Any]) -> str:
     folder
         A new folder, or an empty one. It can be moved afterwards.
     stated
-        The parameters of `rulerlib.making.datasets` by name, as `rulerlib.making.write` takes them.
+        The parameters of `rulerlib.making.datasets` by name, see `rulerlib.making.write`.
 
     Raises
     ------
     ParameterError
-        If there is no such harness, it cannot judge a task, or the folder holds something or cannot
-        be written; before anything is written.
+        If there is no such harness, it cannot score a task, or the folder is not empty or cannot be
+        written. Raised before anything is written.
     DataError, MissingExtraError
-        As `rulerlib.dataset.Dataset`, and if a package is missing that writes the files.
+        As `rulerlib.dataset.Dataset`, and if a package that writes the files is missing.
     """
     harness = HARNESSES[one_of("to", to, HARNESSES)]
     folder = files.new_folder(folder)
@@ -47,17 +47,14 @@ def write(to: str, folder: str | Path, stated: Mapping[str, Any]) -> str:
         tasks.check_judged_by_name(dataset.task, dataset.row)
     with files.filling(folder) as beside:
         harness.fill(beside, datasets)
-    first = datasets[0]
+    first, where = datasets[0], shlex.quote(str(folder.resolve()))
     families = list(dict.fromkeys(dataset.row.family for dataset in datasets))
     if len(families) > 1 and all(dataset.task in tasks.RULER for dataset in datasets):
         families = ["ruler"]
     commands = [
-        harness.command.format(
-            folder=shlex.quote(str(folder.resolve())), place=_place(first), count=len(first),
-            family=family,
-        )
+        harness.command.format(folder=where, place=_place(first), count=len(first), family=family)
         for family in families
-    ]  # fmt: skip
+    ]
     return "\n".join(dict.fromkeys(commands))
 
 
@@ -78,10 +75,10 @@ def _parquet(folder: Path, datasets: Sequence[Dataset]) -> None:
 
 
 class Harness(NamedTuple):
-    """A harness: what fills a folder for it, and the command that runs it there.
+    """A harness: the function that fills a folder for it, and the command that runs it there.
 
-    ``command`` may name the ``folder``, and the ``place`` and ``count`` of the first dataset; one
-    with ``family`` is printed for each family.
+    ``command`` may use ``folder``, and ``place`` and ``count`` of the first dataset. A command with
+    ``family`` is printed for each family.
     """
 
     fill: Callable[[Path, Sequence[Dataset]], None]

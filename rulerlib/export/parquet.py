@@ -12,26 +12,35 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from rulerlib import files, packages
 from rulerlib.samples import Sample, read
 from rulerlib.store.questions import METADATA
 
-# Samples are written in groups of about this many characters, to bound the memory for long
-# contexts.
+# Samples are written in groups of about this many characters, so that long contexts fit in memory.
 GROUP = 2**26
 
-# The type of each column.
 COLUMNS = {
-    "index": "whole", "input": "text", "outputs": "texts", "length": "whole",
-    "length_w_model_temp": "whole", "answer_prefix": "text", "token_position_answer": "whole",
-    "task": "text", "language": "text", "parts": "text", "depths": "numbers",
-    "token_positions": "wholes", "context_id": "whole", "golds": "lists", "id": "text",
-    "cluster": "text", "facts": "text",
-}  # fmt: skip
-"""The columns of a dataset: the fields of `rulerlib.samples.Sample`, two of them as JSON."""
+    "index": "int64",
+    "input": "string",
+    "outputs": "list of string",
+    "length": "int64",
+    "length_w_model_temp": "int64",
+    "answer_prefix": "string",
+    "token_position_answer": "int64",
+    "task": "string",
+    "language": "string",
+    "parts": "string",
+    "depths": "list of float64",
+    "token_positions": "list of int64",
+    "context_id": "int64",
+    "golds": "list of list of string",
+    "id": "string",
+    "cluster": "string",
+    "facts": "string",
+}
+"""The columns with their types: the fields of `rulerlib.samples.Sample`, two of them as JSON."""
 
 
 def write(dataset: str | Path, output: str | Path) -> Path:
@@ -61,9 +70,9 @@ def write(dataset: str | Path, output: str | Path) -> Path:
         If ``output`` cannot be written.
     """
     dataset = Path(dataset)
-    about = dataset.parent / METADATA
-    beside = {"rulerlib": about.read_bytes()} if about.exists() else {}
-    return write_rows(output, map(row, read(dataset, Sample)), beside)
+    path = dataset.parent / METADATA
+    about = {"rulerlib": path.read_bytes()} if path.exists() else {}
+    return write_rows(output, map(row, read(dataset, Sample)), about)
 
 
 def row(sample: Sample) -> dict[str, Any]:
@@ -76,7 +85,7 @@ def row(sample: Sample) -> dict[str, Any]:
 def write_rows(
     output: str | Path,
     rows: Iterable[Mapping[str, Any]],
-    about: Mapping[str, bytes] = MappingProxyType({}),
+    about: Mapping[str, bytes] | None = None,
 ) -> Path:
     """Write rows of `COLUMNS` as one Parquet file, whole or not at all.
 
@@ -94,10 +103,13 @@ def write_rows(
     """
     pa = packages.load("pyarrow", "hub", "Writing Parquet")
     pq = packages.load("pyarrow.parquet", "hub", "Writing Parquet")
-    plain = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64()}
-    kinds = plain | {f"{name}s": pa.list_(kind) for name, kind in plain.items()}
-    kinds["lists"] = pa.list_(pa.list_(pa.string()))
-    schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()], metadata=about)
+
+    def type_of(name: str) -> Any:
+        if name.startswith("list of "):
+            return pa.list_(type_of(name.removeprefix("list of ")))
+        return getattr(pa, name)()
+
+    schema = pa.schema([(name, type_of(kind)) for name, kind in COLUMNS.items()], metadata=about)
     with files.replacing(output) as file, pq.ParquetWriter(file.buffer, schema) as writer:
         group, size = list[Mapping[str, Any]](), 0
         for values in rows:

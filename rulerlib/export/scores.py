@@ -15,21 +15,39 @@ from typing import Any
 import pandas as pd
 
 from rulerlib import analysis, files, labels
-from rulerlib.errors import require
+from rulerlib.errors import ParameterError
 from rulerlib.runs import Run
 from rulerlib.store import answers
 from rulerlib.store.questions import UNSAID
 
 # The columns from the settings of the predictions, and from those of the dataset.
 SETTINGS = (
-    "engine", "weights", "dtype", "decoding", "defaults", "batch_size", "chat", "system_prompt",
-    "answer_prefix", "thinking", "thinking_tokens", "stop", "tokens_to_generate",
+    "engine",
+    "weights",
+    "dtype",
+    "decoding",
+    "defaults",
+    "batch_size",
+    "chat",
+    "system_prompt",
+    "answer_prefix",
+    "thinking",
+    "thinking_tokens",
+    "stop",
+    "tokens_to_generate",
     "allow_truncation",
-)  # fmt: skip
+)
 METADATA = (
-    "seed", "queries_per_context", "tokenizer", "tokenizer_fingerprint", "language_pack",
-    "question_language", "question_pack", "texts", "source",
-)  # fmt: skip
+    "seed",
+    "queries_per_context",
+    "tokenizer",
+    "tokenizer_fingerprint",
+    "language_pack",
+    "question_language",
+    "question_pack",
+    "texts",
+    "source",
+)
 
 
 def rows(run: Run) -> list[dict[str, Any]]:
@@ -39,21 +57,22 @@ def rows(run: Run) -> list[dict[str, Any]]:
     -------
     list of dict
         ``model``, ``language``, ``task``, ``length``, ``n``; ``measure`` (the primary one), its
-        ``mean`` (0 to 1) with ``low`` and ``high`` (95 %, cluster-robust where samples share their
-        contexts); the means of all measures by their names, None where a task does not have one;
-        ``cut_off`` (wrong and cut off by the limit) and ``truncated`` (prompts that were cut) as
-        numbers of samples; the settings; ``knobs`` and ``versions`` as JSON; SHA-256 of the
+        ``mean`` (0 to 1) with ``low`` and ``high`` (95%, cluster-robust if samples share contexts);
+        the means of all measures by their names, None if a task does not have one; the numbers of
+        samples that are wrong and ``cut_off`` by the token limit, and of ``truncated`` prompts; the
+        settings; ``knobs`` and ``versions`` as JSON; SHA-256 of the
         samples asked (``data_sha256``) and of the predictions (``pred_sha256``).
 
     Raises
     ------
     ParameterError
-        If nothing was run.
+        If the run has no answers.
     DataError
         If a file is missing or damaged.
     """
     table = analysis.scores(run.predictions(), run.primary)
-    require(not table.empty, "tasks", list(run.tasks), "at least one that was run")
+    if table.empty:
+        raise ParameterError("tasks", list(run.tasks), "at least one that was run")
     measures = list(dict.fromkeys(table["measure"]))
     rows = []
     for cell in run.cells:
@@ -64,20 +83,24 @@ def rows(run: Run) -> list[dict[str, Any]]:
         (mean,) = analysis.accuracy(part).to_dict("records")
         settings = answers.read_settings(path)
         dataset = {**UNSAID, **settings.get("dataset", {})}
-        rows.append({
-            "model": cell.model, "language": cell.language, "task": cell.label,
-            "length": cell.length, "n": len(answered),
-            **{name: mean[name] for name in ("measure", "mean", "low", "high")},
-            **{name: means.get(name) for name in measures},
-            "cut_off": int(((answered["cut_off"] != "") & (answered["value"] < 1)).sum()),
-            "truncated": int((answered["truncation"] != -1).sum()),
-            **{name: _plain(settings.get(name)) for name in SETTINGS},
-            "knobs": _plain(dataset.get("knobs") or {}),
-            **{name: _plain(dataset.get(name)) for name in METADATA},
-            "versions": _plain(settings.get("versions") or {}),
-            "data_sha256": _sha256(run.questions(cell), len(answered)),
-            "pred_sha256": _sha256(path, len(answered)),
-        })  # fmt: skip
+        row: dict[str, Any] = {
+            "model": cell.model,
+            "language": cell.language,
+            "task": cell.label,
+            "length": cell.length,
+            "n": len(answered),
+        }
+        row |= {name: mean[name] for name in ("measure", "mean", "low", "high")}
+        row |= {name: means.get(name) for name in measures}
+        row["cut_off"] = int(((answered["cut_off"] != "") & (answered["value"] < 1)).sum())
+        row["truncated"] = int((answered["truncation"] != -1).sum())
+        row |= {name: _plain(settings.get(name)) for name in SETTINGS}
+        row["knobs"] = _plain(dataset.get("knobs") or {})
+        row |= {name: _plain(dataset.get(name)) for name in METADATA}
+        row["versions"] = _plain(settings.get("versions") or {})
+        row["data_sha256"] = _sha256(run.questions(cell), len(answered))
+        row["pred_sha256"] = _sha256(path, len(answered))
+        rows.append(row)
     return rows
 
 
@@ -92,7 +115,7 @@ def write(run: Run, output: str | Path) -> Path:
     Raises
     ------
     ParameterError
-        If nothing was run, or ``output`` cannot be written.
+        If the run has no answers, or ``output`` cannot be written.
     DataError
         If a file of the run is missing or damaged.
     """
@@ -111,7 +134,7 @@ def _plain(value: Any) -> Any:
 
 
 def _sha256(path: Path, lines: int) -> str:
-    """Return a hash of the first ``lines`` lines, which stays the same if samples are added."""
+    """Return a hash of the first ``lines`` lines; it does not change if samples are added."""
     whole = hashlib.sha256()
     with path.open("rb") as file:
         for line in islice(file, lines):

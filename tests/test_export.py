@@ -1,4 +1,4 @@
-"""What leaves the house is read by others: NVIDIA's evaluation, Parquet readers, spreadsheets."""
+"""Exports to Parquet and CSV, checked with other readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rulerlib.samples import Sample
 
 @pytest.fixture
 def run(tmp_path):
-    """A finished run of several tasks and lengths, with an engine that needs no weights."""
+    """Return a function that makes a finished run, with an engine that needs no weights."""
 
     def made(names="niah_single_2,niah_multivalue", **options):
         options = {"num_samples": 7, "length": 1000, "num_lengths": 2, **options}
@@ -35,7 +35,7 @@ def run(tmp_path):
 
 
 def recall(path: Path) -> float:
-    """Return the score that NVIDIA's evaluate.py gives a file of predictions, written anew."""
+    """Return the score of a file of predictions by the rule of NVIDIA's evaluate.py."""
     records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     hits = [
         sum(wanted.lower() in one["pred"].lower() for wanted in one["outputs"])
@@ -45,7 +45,7 @@ def recall(path: Path) -> float:
     return round(100 * sum(hits) / len(hits), 2)
 
 
-def test_scores_are_one_row_a_cell_with_what_made_them(run, tmp_path):
+def test_scores_have_a_row_for_each_cell(run, tmp_path):
     made = run(seed=7)
     path = scores.write(made, tmp_path / "scores.csv")
     with path.open(newline="", encoding="utf-8") as file:
@@ -65,7 +65,7 @@ def test_scores_are_one_row_a_cell_with_what_made_them(run, tmp_path):
         versions = json.loads(row["versions"])
         assert versions["rulerlib"] == rulerlib.__version__
         assert versions["python"] == ".".join(map(str, sys.version_info[:3]))
-        # Every second answer came to its limit; those that were right all the same do not count.
+        # Every second answer was cut off by the limit; right ones do not count.
         assert 0 < int(row["cut_off"]) <= 3
     assert scores.write(made, path).read_bytes() == path.read_bytes()
 
@@ -79,7 +79,7 @@ def test_each_task_has_its_own_measures(run):
     assert other[0]["mean"] == first["recall"]
 
 
-def test_scores_of_a_run_that_was_not_made(tmp_path):
+def test_scores_need_a_finished_run(tmp_path):
     made = Run("niah_single_2", length=1400, output=str(tmp_path), loaded=Parrot())
     with pytest.raises(DataError, match=r"niah_single_2\.jsonl: cannot be read"):
         scores.write(made, tmp_path / "scores.csv")
@@ -87,17 +87,19 @@ def test_scores_of_a_run_that_was_not_made(tmp_path):
 
 
 def read(rows):
-    """Samples again; their parts are JSON."""
-    as_json = ("parts", "facts")
+    """Return samples from rows, in which parts and facts are JSON."""
     return [
-        Sample.from_dict({**row, **{name: json.loads(row[name]) for name in as_json}})
+        Sample.from_dict(
+            {**row, "parts": json.loads(row["parts"]), "facts": json.loads(row["facts"])}
+        )
         for row in rows
     ]
 
 
-def test_parquet_holds_every_field_and_what_made_them(tmp_path, monkeypatch):
+def test_parquet_has_every_field_and_the_metadata(tmp_path, monkeypatch):
     pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (rulerlib[hub])")
-    # Groups of a few samples, so that there are several.
+    datasets = pytest.importorskip("datasets", reason="needs datasets (rulerlib[hub])")
+    # Small groups, so that there are several.
     monkeypatch.setattr(parquet, "GROUP", 500)
     made = some_samples(9)
     made[3].context_id, made[4].token_position_answer, made[5].depths = 2, None, []
@@ -112,14 +114,6 @@ def test_parquet_holds_every_field_and_what_made_them(tmp_path, monkeypatch):
     assert set(rows[0]) == {field.name for field in fields(Sample)}
     about = json.loads(file.schema_arrow.metadata[b"rulerlib"])
     assert about == json.loads((tmp_path / "data" / "metadata.json").read_text())
-    assert [path.name for path in path.parent.iterdir()] == ["niah.parquet"]
-
-
-def test_the_package_datasets_reads_it(tmp_path):
-    pytest.importorskip("pyarrow", reason="needs pyarrow (rulerlib[hub])")
-    datasets = pytest.importorskip("datasets", reason="needs datasets (rulerlib[hub])")
-    made = some_samples(9)
-    path = parquet.write(write_dataset(tmp_path / "data", made), tmp_path / "niah.parquet")
     loaded = datasets.load_dataset(
         "parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache")
     )

@@ -1,4 +1,4 @@
-"""Our tasks inside lm-evaluation-harness, which is run for real, and judges as rulerlib does."""
+"""Our tasks in lm-evaluation-harness: the same prompts, answers and scores."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from rulerlib.scoring import LIST
 
 yaml = pytest.importorskip("yaml")
 
-# Short enough for a model on a processor, and long enough for documents.
+# Short enough for a model on a CPU, and long enough for documents.
 LENGTH = 896
 
-# Reading comprehension is judged by its golds, and its task has a stop string of its own.
+# Reading comprehension is scored by its golds, and its task has its own stop string.
 READING = {"fewshot": 0, "reasoning": False}
 
 ENGINE = {"dtype": "float32", "device": "cpu", "batch_size": 1}
 
-# The command `lm_eval`, which does not read the 14,000 task files of its own before it reads ours.
+# The command `lm_eval` without its own 14,000 task files.
 COMMAND = """
 from lm_eval.__main__ import cli_evaluate
 from lm_eval.tasks import TaskManager
@@ -45,7 +45,7 @@ cli_evaluate()
 
 
 class Loader(yaml.SafeLoader):
-    """Reads task files as plain data, each function by its name."""
+    """Read task files as plain data, with functions as their names."""
 
 
 Loader.add_constructor("!function", lambda loader, node: node.value)
@@ -62,22 +62,13 @@ def task_file(folder: Path, name: str) -> dict:
     return yaml.load((folder / f"{name}.yaml").read_text("utf-8"), Loader)
 
 
-def documents(folder: Path, name: str) -> list[dict]:
-    """What the harness has of each question of a task."""
-    about = task_file(folder, name)["dataset_kwargs"]
-    return lm_eval.documents(folder / about["questions"], about["frame"])
-
-
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    """The same questions, asked by rulerlib and by ``lm_eval`` in a process of its own.
-
-    The folder is written, moved, and named from elsewhere.
-    """
+    """Ask the same questions with rulerlib and with ``lm_eval``, from a folder that was moved."""
     pytest.importorskip("lm_eval")
     pytest.importorskip("torch")
     top = tmp_path_factory.mktemp("harness")
-    # The second string ends an answer with several values after the first or later.
+    # The second string ends answers with several values.
     usual = {"num_samples": 2, "format": PromptFormat(stop=("\n\n", " og "))}
     runs = [
         Run(task, language=code, length=LENGTH, num_lengths=1,
@@ -102,7 +93,7 @@ def both(tmp_path_factory):
          "--model_args", f"pretrained={LILLE},dtype=float32", "--device", "cpu",
          "--batch_size", "1", "--log_samples", "--output_path", str(top / "out")],
         cwd=top / "runs", capture_output=True, text=True, timeout=600, check=False,
-        # Threads that wait for one another would cost more than this small model.
+        # For this small model, several threads are slower than one.
         env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
              "HF_HOME": str(top / "cache")},
     )  # fmt: skip
@@ -144,7 +135,7 @@ def test_the_harness_gives_our_answers_and_our_scores(both):
 
 
 @pytest.mark.parametrize(("place", "chat"), [*((place, True) for place in PLACES), ("none", False)])
-def test_the_harness_feeds_what_rulerlib_feeds(tmp_path, place, chat):
+def test_the_harness_uses_the_same_prompts(tmp_path, place, chat):
     transformers = pytest.importorskip("transformers")
     manager = pytest.importorskip("lm_eval.tasks").TaskManager
     format_ = PromptFormat(chat=chat, answer_prefix=place)
@@ -155,7 +146,7 @@ def test_the_harness_feeds_what_rulerlib_feeds(tmp_path, place, chat):
     task, tokenizer = loaded["tasks"][name], transformers.AutoTokenizer.from_pretrained(LILLE)
 
     def templated(turns, add_generation_prompt=True):
-        # As the harness's own class of models of transformers does it.
+        # The harness's own class for transformers does the same.
         return tokenizer.apply_chat_template(
             turns, tokenize=False, add_generation_prompt=add_generation_prompt,
             continue_final_message=not add_generation_prompt,
@@ -175,7 +166,7 @@ def test_the_harness_feeds_what_rulerlib_feeds(tmp_path, place, chat):
         task.build_all_requests(system_instruction="Be brief")
 
 
-def test_tasks_say_what_a_dataset_says(tmp_path):
+def test_task_files_match_the_dataset(tmp_path):
     made = {"num_samples": 3, "seed": 7, "tokenizer": "words", "room": 50}
     folder = write(
         tmp_path / "new", "niah_multikey_1", "da,en", [512, 300],
@@ -189,7 +180,7 @@ def test_tasks_say_what_a_dataset_says(tmp_path):
         assert folder / task["dataset_kwargs"]["questions"] == path
         assert list(samples.read(path, Sample)) == list(data)
         assert task["generation_kwargs"]["max_gen_toks"] == 50
-        # Otherwise the harness would end an answer at an empty line.
+        # Without a list the harness stops at an empty line.
         assert task["generation_kwargs"]["until"] == []
         assert [each["metric"] for each in task["metric_list"]] == [*LIST.measures]
         lower = [each["metric"] for each in task["metric_list"] if not each["higher_is_better"]]
@@ -199,15 +190,12 @@ def test_tasks_say_what_a_dataset_says(tmp_path):
     assert whole["task"] == [
         f"rulerlib_{code}_{length}_niah" for code in ("da", "en") for length in (512, 300)
     ]
-    # The measure that is reported as the score stands first.
+    # The primary measure is first.
     write(tmp_path / "empty", "drop_1", "en", 4096, tokenizer="words", num_samples=1)
     task = task_file(tmp_path / "empty", "rulerlib_en_4096_drop_1")
     assert task["metric_list"][0] == {
         "metric": "drop_f1", "aggregation": "mean", "higher_is_better": True,
     }  # fmt: skip
-    (document,) = documents(tmp_path / "empty", "rulerlib_en_4096_drop_1")
-    (sample,) = Dataset("drop_1", 4096, "en", "words", num_samples=1)
-    assert document["golds"] == sample.golds != []
 
 
 PLAIN = json.dumps({"before": "", "between": "", "chat": False, "format": {}})
@@ -222,7 +210,7 @@ ANSWERS = st.text("abæ 12-,.\n'", max_size=30) | st.text(max_size=30)
     st.lists(st.lists(ANSWERS.filter(str.strip), min_size=1, max_size=3), min_size=1, max_size=3),
     st.data(),
 )  # fmt: skip
-def test_answers_are_judged_by_scoring(name, code, said, golds, data):
+def test_answers_are_scored_by_the_task(name, code, said, golds, data):
     outputs = [", ".join(spans) for spans in golds]
     if data.draw(st.booleans()):
         said = f"{said} {data.draw(st.sampled_from(outputs))}"
@@ -230,7 +218,7 @@ def test_answers_are_judged_by_scoring(name, code, said, golds, data):
     document = {"task": name, "language": code, "outputs": outputs, "golds": golds}
     wanted = tasks.all_tasks()[name].scoring.score(said, outputs, golds, code)
     assert lm_eval.process_results({**document, "frame": PLAIN}, [said]) == wanted
-    # Thinking is not judged: between its tags, or up to the end of what the template began.
+    # Thinking is not scored, whether the model or the template began it.
     thought = f"<think>{outputs[0]}</think>{said}"
     chat = lm_eval.process_results({**document, "frame": CHAT}, [thought])
     begun = lm_eval.process_results({**document, "frame": THINKS}, [thought[len("<think>") :]])
@@ -248,7 +236,6 @@ PIECES = ["<think>", "</think>", "\n", " og ", "7", "8", "9 ", "o"]
     st.booleans(), st.booleans(),
 )  # fmt: skip
 def test_stop_strings_cut_where_the_engines_cut(pieces, stop, chat, begun):
-    """Also within thinking, where the harness itself would stop."""
     format_ = PromptFormat(chat=chat, stop=stop)
     frame = Frame(between="<think>" if begun else "", chat=chat, format=format_)
     sample = Sample(0, "?", ["7", "8", "9"], task="niah_multivalue", language="da")

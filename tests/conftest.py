@@ -1,9 +1,8 @@
-"""What the tests share: the tokenizers that a budget must hold for, and where real data lies.
+"""Fixtures: tokenizers of every kind, real data, and the built site.
 
-Five tokenizers stand for the kinds there are: ``words`` (standard library), ``llama2`` (the real
-SentencePiece tokenizer, skipped where it is not at hand), ``bytelevel`` and ``metaspace`` (small
-BPEs of the two usual kinds, trained here), and ``nasty``, whose tokens cross spaces, newlines
-and sentence ends, so that no sum of parts is the count of the whole.
+``words`` needs the standard library only, ``llama2`` is the real SentencePiece tokenizer (skipped
+if missing), ``bytelevel`` and ``metaspace`` are small BPEs trained here. Tokens of ``nasty`` cross
+spaces, newlines and sentence ends, so the count of a text is not the sum of its parts.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import hypothesis.core
@@ -27,8 +25,8 @@ SHARED = Path(os.environ.get("RULERLIB_TEST_DATA", ROOT.parent / "shared" / "dat
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-# No time limit for an example, because machines differ, and no memory of earlier runs. Nor is
-# `derandomize` of use: it would overrule the seed that `pytest_runtest_setup` sets.
+# No time limit and no memory of earlier runs; `derandomize` would override the seed that
+# `pytest_runtest_setup` sets.
 settings.register_profile(
     "rulerlib",
     deadline=None,
@@ -38,14 +36,14 @@ settings.register_profile(
 )
 settings.load_profile("rulerlib")
 
-# Hypothesis would also draw numbers and words that stand in the modules imported so far, and
-# which ones are imported depends on the other tests.
+# Otherwise Hypothesis also draws constants of the modules imported so far, which depend on the
+# other tests.
 assert hasattr(HypothesisProvider, "_local_constants"), "this Hypothesis keeps them elsewhere"
 HypothesisProvider._local_constants = Constants()
 
 TOKENIZERS = ("words", "bytelevel", "metaspace", "llama2", "nasty")
 
-# Set to run the tests marked `long`, too, which try at random: 1, or a share of their tries.
+# Set to 1 to run the randomized tests marked `long` too, or to a share of their tries.
 LONG = "RULERLIB_LONG"
 
 CHAT_TEMPLATE = (
@@ -56,7 +54,7 @@ CHAT_TEMPLATE = (
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked ``long``, unless they are asked for."""
+    """Skip the tests marked ``long`` by default."""
     if os.environ.get(LONG):
         return
     long = [item for item in items if item.get_closest_marker("long")]
@@ -65,18 +63,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let the examples of a test depend on its name alone, and on ``--hypothesis-seed``."""
+    """Seed the examples of a test by its name and ``--hypothesis-seed``."""
     seed = item.config.getoption("hypothesis_seed")
     hypothesis.core.global_force_seed = item.nodeid if seed is None else f"{item.nodeid} {seed}"
 
 
 def tries(whole: int) -> int:
-    """How often a test marked ``long`` tries: the share of ``whole`` that is asked for."""
+    """Return how often a test marked ``long`` tries."""
     return max(1, round(whole * float(os.environ[LONG])))
 
 
 def shared(name: str) -> Path:
-    """A file or folder of real data; the test is skipped where it is absent."""
+    """Return a file or folder of real data; skip the test if it is missing."""
     path = SHARED / name
     if not path.exists():
         pytest.skip(f"needs {name} in {SHARED} (set RULERLIB_TEST_DATA to where it is)")
@@ -98,30 +96,13 @@ def python(
     )
 
 
-def killed(code: str, after: float) -> None:
-    """Run code in a fresh interpreter, and kill it ``after`` seconds after it prints ``begun``."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    try:
-        assert process.stdout.readline() == "begun\n"
-        time.sleep(after)
-    finally:
-        process.kill()
-        process.wait(10)
-        process.stdout.close()
-
-
 def prose() -> list[str]:
-    """Every sentence of both packs, to train tokenizers on."""
+    """Return every sentence of both packs, to train tokenizers on."""
     return [line for code in ("da", "en") for line in sentences(languages.load(code).essays)]
 
 
 def _trained(kind: str) -> tokens.FastTokenizer:
-    """A small tokenizer of a kind, trained here."""
+    """Train a small tokenizer."""
     pytest.importorskip("tokenizers")
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
@@ -137,8 +118,8 @@ def _trained(kind: str) -> tokens.FastTokenizer:
         backend.pre_tokenizer = pre_tokenizers.Metaspace()
         backend.decoder = decoders.Metaspace()
     else:
-        # No pre-tokenizer: a token may be the end of one unit, the seam, and the next one's
-        # beginning. It is trained on the very seams of all three haystacks.
+        # Without a pre-tokenizer, a token may cross from one unit to the next. It is trained on the
+        # seams of all three haystacks.
         packs = [languages.load(code) for code in ("da", "en")]
         seams = ["\n".join([pack.noise] * 4) for pack in packs]
         needles = [
@@ -165,7 +146,7 @@ _tokenizers: dict[str, tokens.Tokenizer] = {}
 
 
 def make_tokenizer(kind: str) -> tokens.Tokenizer:
-    """One of ``TOKENIZERS``, made once."""
+    """Return one of ``TOKENIZERS``."""
     if kind not in _tokenizers:
         if kind == "words":
             _tokenizers[kind] = tokens.Words()
@@ -182,7 +163,7 @@ _references: dict[tuple[str, str | None], object] = {}
 
 
 def reference(tokenizer: tokens.FastTokenizer):
-    """The same tokenizer as `transformers` has it; the test is skipped where that is missing."""
+    """Return the same tokenizer of `transformers`; skip the test if that is missing."""
     transformers = pytest.importorskip("transformers")
     key = tokenizer.name, tokenizer.chat_template
     if key not in _references:
@@ -199,7 +180,7 @@ MAIN = sys.modules["__main__"]
 
 @pytest.fixture(autouse=True)
 def main_module(monkeypatch):
-    """Keep the process's own main module, which IPython's shell replaces and workers need."""
+    """Restore the main module, which IPython's shell replaces and workers need."""
     monkeypatch.setitem(sys.modules, "__main__", MAIN)
 
 
@@ -248,7 +229,7 @@ def five(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def student(tmp_path, monkeypatch):
-    """Replace every model by one that answers from its prompt alone."""
+    """Replace every model by one that answers from its prompt."""
     from helpers_memory import Student
 
     from rulerlib import models
@@ -260,9 +241,9 @@ def student(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def browser():
-    """A browser that can reach this machine and no other.
+    """A browser that can reach only this machine.
 
-    For one module: while it is open there is an event loop, which other tests could not bear.
+    Closed after each module, because its event loop disturbs other tests.
     """
     from helpers_book import chromium
 
@@ -272,7 +253,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory, worker_id):
-    """The folder of the book's pages: built once, also where several processes ask for it."""
+    """The folder of the book's pages, built once for all processes."""
     from filelock import FileLock
     from helpers_book import whole_book
 
@@ -295,7 +276,7 @@ def site(tmp_path_factory, worker_id):
 
 @pytest.fixture(scope="module")
 def address(site):
-    """Where the site is served."""
+    """The address of the site."""
     from helpers_book import served
 
     with served(site) as address:

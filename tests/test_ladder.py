@@ -1,8 +1,4 @@
-"""The ladder: an independent reader finds lines and documents, copies them, and solves them.
-
-The reader knows only the published format of the prompts, written down below as patterns. It
-imports nothing from the task.
-"""
+"""The ladder: an independent reader with its own patterns of the prompts finds every answer."""
 
 from __future__ import annotations
 
@@ -54,7 +50,7 @@ MINUS = re.compile(r"gave|sold|collect|gav|solgt|samle")
 
 
 def as_one_text(data: Dataset, sample: Sample) -> Sample:
-    """The sample as a model without turns has it; with turns, there are three."""
+    """Return the sample with its turns joined."""
     if not data.frame.turns:
         return sample
     context, reply, task = data.frame.cut(sample.input)
@@ -64,7 +60,7 @@ def as_one_text(data: Dataset, sample: Sample) -> Sample:
 
 
 def solved(problem: str) -> str:
-    """The letter of the option that is right."""
+    """Return the letter of the right option."""
     a, b = map(int, re.findall(r"\d+", problem.partition("?")[0])[:2])
     right = a * b if TIMES.search(problem) else a - b if MINUS.search(problem) else a + b
     return {value: letter for letter, value in re.findall(r"([A-D])\. (\d+)", problem)}[str(right)]
@@ -116,7 +112,7 @@ def check_documents(sample: Sample, step: str) -> None:
 
 
 def check(data: Dataset, sample: Sample) -> None:
-    """All that the text alone tells about a sample, its length, and the score of the reference."""
+    """Check the answer by the text alone, the length, and the score of the reference reader."""
     knobs, language, one_text = data.row, sample.language, as_one_text(data, sample)
     if knobs.kind == "documents":
         check_documents(one_text, knobs.step)
@@ -124,12 +120,12 @@ def check(data: Dataset, sample: Sample) -> None:
         count = knobs.num_values if knobs.kind == "values" else 1
         assert of_lines(one_text, knobs.kind, knobs.step, count) == sample.outputs
         if knobs.kind == "values":
-            # What is asked for first is recorded first.
+            # The position is that of the first answer.
             place = sample.input.index(sample.outputs[0])
             assert token_at(data.tokenizer, sample.input, place) == sample.token_position_answer
     answered = answer(data.frame.prompt(sample.input, sample.answer_prefix))
     if knobs.kind == "documents" and knobs.step != "basic":
-        # The reference reads no prose: the answer is looked up.
+        # The reference reads no prose.
         assert answered == ""
         answered = next(iter(sample.outputs)) if knobs.step != "easy" else ", ".join(sample.outputs)
     scores = data.row.scoring.score(answered, sample.outputs, language=language)
@@ -162,9 +158,9 @@ def test_any_setting(row, values, length, seed, language):
         check(data, sample)
 
 
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "odds and ends"])
+@pytest.mark.parametrize("family", ["qwen 3", "gemma 2"])
 @pytest.mark.parametrize("task", ["keys_basic", "documents_hard"])
-def test_a_chat_model_is_asked_in_a_turn_after_the_context(family, task):
+def test_a_chat_model_gets_the_question_in_a_second_turn(family, task):
     backend = make_tokenizer("bytelevel").backend
     tokenizer = tokens.FastTokenizer(backend, family, SPECIAL, FAMILIES[family])
     form = PromptFormat(answer_prefix="user")
@@ -177,7 +173,7 @@ def test_a_chat_model_is_asked_in_a_turn_after_the_context(family, task):
 
 
 def original(pred: str, references: list[str], rule: str) -> float:
-    """The rule of the original, from its description: substring, or 1 - WER, of what is judged."""
+    """Score by the published rule: substring, or 1 - word error rate."""
     pred = pred.rsplit("Answer:", 1)[-1]
     pred = pred.split("\n\n")[-1] if rule == "2steps" else pred
 
@@ -192,7 +188,7 @@ def original(pred: str, references: list[str], rule: str) -> float:
                        distance(i - 1, j - 1) + (said[i - 1] != wanted[j - 1]))  # fmt: skip
 
         rate = distance(len(said), len(wanted)) / len(wanted)
-        # The original lets it fall below 0, where more words are wrong than there are.
+        # The original may fall below 0.
         return max(0.0, float(reference.lower() in pred.lower()), 1 - rate)
 
     scores = [one(reference) for reference in references]
@@ -203,7 +199,7 @@ def original(pred: str, references: list[str], rule: str) -> float:
     ("task", "rule"),
     [("values_easy", "all"), ("values_medium", "2steps"), ("documents_hard", "part")],
 )
-def test_answers_have_the_scores_of_the_original(task, rule):
+def test_scores_follow_the_published_rule(task, rule):
     rng, scoring, seen = random.Random(task), TASKS[f"ladder_{task}"].scoring, set()
     words = ["the", "old", "mill", "by", "river", "Spalvent", "was", "Sold", "in", "1877", "crowns"]
     for _ in range(80):
@@ -230,7 +226,7 @@ LETTERS = {
 }  # fmt: skip
 
 
-def test_a_letter_counts_only_by_itself():
+def test_letters_are_found_in_answers():
     for right, answers in LETTERS.items():
         for said in answers:
             for gold in "ABCD":
@@ -238,7 +234,7 @@ def test_a_letter_counts_only_by_itself():
                 assert {*scores.values()} == {float(gold == right)}, (said, gold)
 
 
-def test_mistakes_have_names(words):
+def test_kinds_of_mistakes(words):
     easy, hard, basic = (
         Dataset(f"ladder_{row}", 1200, "en", words, num_samples=1)[0]
         for row in ("values_easy", "keys_hard", "keys_basic")

@@ -1,8 +1,4 @@
-"""Co-reference over many rounds: an independent reader cuts the dialogue and finds the text.
-
-The reader knows only the published format of the prompts, written down below. It imports nothing
-from the task.
-"""
+"""MRCR: an independent reader with its own patterns splits the dialogue and finds the text."""
 
 from __future__ import annotations
 
@@ -52,7 +48,7 @@ REQUEST = {"da": r"Skriv (et|en) {form} om {topic}\.", "en": r"Write a {form} ab
 
 
 def turns_of(sample, chat: bool) -> list[str]:
-    """The turns of a prompt in words, the user's and the assistant's in turn."""
+    """Return the turns of a prompt, those of user and assistant alternating."""
     text = sample.input
     if not chat:
         assert text.startswith(HEAD[sample.language])
@@ -65,7 +61,7 @@ def turns_of(sample, chat: bool) -> list[str]:
 
 
 def read(turns: list[str], language: str) -> tuple[str, list[str]]:
-    """The answer to the last turn of a dialogue, and all texts of that kind, in their order."""
+    """Return the answer to the last turn, and all texts of that kind in order."""
     question = QUESTION[language].fullmatch(turns[-1])
     assert question
     prefix, nth = question["prefix"], question["nth"]
@@ -76,13 +72,13 @@ def read(turns: list[str], language: str) -> tuple[str, list[str]]:
 
 
 def check(data: Dataset, sample) -> list[str]:
-    """All that the text alone tells about a sample; the texts among which one is asked for."""
+    """Check a sample by its text; return the texts of which one is asked for."""
     turns = turns_of(sample, data.frame.chat)
     wanted, same = read(turns, sample.language)
     assert sample.outputs == [wanted]
     assert len(same) == data.row.num_needles
     texts = turns[1::2]
-    assert len({*texts}) == len(texts), "a text stands there twice"
+    assert len({*texts}) == len(texts)
     assert all(35 <= len(text.split()) <= 85 and "{" not in text for text in texts)
     values = [sample.input[part.start : part.end] for part in sample.parts_of("value")]
     assert values == same
@@ -101,7 +97,7 @@ def check(data: Dataset, sample) -> list[str]:
     ("kind", "length"),
     [("bytelevel", 1024), ("words", 2048), ("llama2", 4096), ("words", 4096), ("words", 65536)],
 )
-def test_two_readers_find_the_text(kind, language, length):
+def test_both_readers_find_the_text(kind, language, length):
     tokenizer = make_tokenizer(kind)
     for task in [*VARIANTS][: 1 if length == 1024 else 2 if length == 2048 else 3]:
         data = Dataset(task, length, language, tokenizer, num_samples=1 if length > 20_000 else 3)
@@ -134,28 +130,21 @@ def test_each_text_of_a_dialogue_can_be_asked_for(kind):
         Dataset("mrcr_4", 3000, "da", "words", queries_per_context=5)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_dialogue_goes_through_every_template_as_turns(family):
+@pytest.mark.parametrize("family", ["qwen 3", "gemma 2"])
+def test_a_chat_model_gets_the_dialogue_as_turns(family):
     backend = make_tokenizer("bytelevel").backend
     tokenizer = tokens.FastTokenizer(backend, family, SPECIAL, FAMILIES[family])
-    try:
-        data = Dataset("mrcr_4", 4096, "da", tokenizer, num_samples=2)
-    except ParameterError as error:
-        pytest.skip(str(error))
-    for sample in data:
+    for sample in (data := Dataset("mrcr_4", 4096, "da", tokenizer, num_samples=2)):
         check_lengths(data, sample)
         prompt = data.frame.prompt(sample.input, sample.answer_prefix)
-        assert answer(prompt) == sample.outputs[0]
         messages = data.frame.messages(sample.input, sample.answer_prefix)
         assert tokenizer.render(messages, **data.frame.template) == prompt
-        roles = [turn["role"] for turn in messages if turn["role"] != "system"]
-        assert roles == (["user", "assistant"] * len(roles))[: len(roles)]
-        said = [turn["content"] for turn in messages if turn["role"] != "system"]
-        assert read(said, "da")[0] == sample.outputs[0]
-        assert len(said) > 20
+        assert [turn["role"] for turn in messages[:3]] == ["user", "assistant", "user"]
+        assert read([turn["content"] for turn in messages], "da")[0] == sample.outputs[0]
+        assert len(messages) > 20
 
 
-def test_scores_are_those_of_the_original():
+def test_scores_follow_the_published_rule():
     """The ratio of `difflib` after the prefix, which must be there."""
     score = TASKS["mrcr"].scoring.score
     first, second = Dataset("mrcr", 1024, "en", "words", 2)
@@ -167,7 +156,7 @@ def test_scores_are_those_of_the_original():
     assert score(f"\n{wanted} ", [wanted]) == {"match_ratio": 1, "exact": 1}
 
 
-def test_each_kind_of_mistake_has_its_name():
+def test_kinds_of_mistakes():
     data = Dataset("mrcr_4", 2500, "da", "words", num_samples=1)
     sample = data[0]
     turns = turns_of(sample, False)

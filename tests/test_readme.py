@@ -33,10 +33,10 @@ BLOCKS = blocks(README)
 BASH = [block for block in BLOCKS if block.language == "bash"]
 PYTHON = [block for block in BLOCKS if block.language == "python"]
 
-# What of the book the commands run.
+# Modules of the book that the commands run.
 BOOK = ("__init__", "page")
 
-# What RULER's own scripts write into a record.
+# Fields of a record of RULER's scripts.
 THEIRS = ("index", "input", "outputs", "length")
 
 

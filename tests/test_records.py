@@ -1,8 +1,4 @@
-"""Records: an independent reader classifies every message and counts the gold answers again.
-
-The reader knows the published format of the prompts, written down below as patterns, and the
-sentences as they stand in the language pack. It imports nothing from the task.
-"""
+"""Records: an independent reader with the sentences of the language pack counts every answer."""
 
 from __future__ import annotations
 
@@ -70,7 +66,7 @@ def pack(language: str) -> dict:
 
 @functools.cache
 def patterns(language: str) -> dict[str, re.Pattern[str]]:
-    """For each subject what its sentences look like."""
+    """Return a pattern of the sentences of each subject."""
     made = {}
     for label in pack(language)["labels"].values():
         lists = {**pack(language)["lists"], **label["lists"]}
@@ -93,7 +89,7 @@ def subject(sentence: str, language: str) -> str:
 
 
 def solve(sample: Sample) -> tuple[str, Counter[str]]:
-    """The answer by the text alone, and the counts that it follows from; no tie decides it."""
+    """Return the answer and the counts that it follows from, without ties."""
     language = sample.language
     rest, _, question = sample.input.rpartition(ASK[language])
     introduction, _, context = rest.partition("\n\n")
@@ -162,18 +158,18 @@ def test_any_setting(knobs, length, seed, language):
 SCORING = TASKS["records"].scoring
 
 
-# What an answer says, what is right, the score by the rule that the original publishes (0.75 to the
-# power of the error), and the error as a share of what is right.
+# An answer, the right one, the score by the published rule (0.75 to the power of the error), and the
+# relative error.
 JUDGED = [
     ("Answer: 36", "37", 0.75, 1 / 37), ("Answer: [30]", "37", 0.75**7, 7 / 37),
     ("Label: sport", "sport", 1, 0), ("music", "sport", 0, 1), ("Answer: none", "37", 0, 1),
-    # Ours: a full stop, a thousand, a sentence, and two answers at once.
+    # Cases beyond the published rule.
     ("Answer: 37.", "37", 1, 0), ("1,204", "1204", 1, 0), ("There are 17 messages.", "17", 1, 0),
     ("It is Sport.", "sport", 1, 0), ("12 or 13", "12", 0, 1), ("sport or food", "sport", 0, 1),
 ]  # fmt: skip
 
 
-def test_answers_are_judged():
+def test_answers_are_scored():
     for said, right, score, error in JUDGED:
         scores = SCORING.score(said, [right], language="en")
         assert scores["closeness"] == pytest.approx(score), said
@@ -181,7 +177,7 @@ def test_answers_are_judged():
         assert scores["exact_record"] == (score == 1)
 
 
-def test_mistakes_have_names():
+def test_kinds_of_mistakes():
     for said, right, error in [
         ("5", "7", "near count"), ("40", "7", "far count"), ("food", "sport", "other label"),
         ("", "7", "empty"), ("Well,", "7", "other"), ("sport", "7", "other"),

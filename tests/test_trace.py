@@ -1,8 +1,4 @@
-"""Traces: Python itself runs every program again and finds the gold answers.
-
-The reader knows only the published format of the prompts, written down below as patterns. It
-imports nothing from the task.
-"""
+"""Traces: Python runs every program and finds the gold answers."""
 
 from __future__ import annotations
 
@@ -44,7 +40,7 @@ PROMPT = {
 
 
 def check(data: Dataset, sample: Sample) -> str:
-    """All that the text alone tells about a sample; the program."""
+    """Check a sample by its text; return the program."""
     program, query = PROMPT[sample.language].fullmatch(sample.input).groups()
     names: dict[str, object] = {}
     exec(compile(program, "a prompt", "exec"), names)
@@ -60,7 +56,7 @@ def check(data: Dataset, sample: Sample) -> str:
 
 
 def check_functions(names: dict, query: str, needed: list[str], steps: int) -> None:
-    """The needles are the functions that a call leads through, and no name is missing."""
+    """The needles are the functions that the call runs, and every name is defined."""
     functions = {name: made for name, made in names.items() if name != "__builtins__"}
     called = []
     traced = {
@@ -72,7 +68,7 @@ def check_functions(names: dict, query: str, needed: list[str], steps: int) -> N
     eval(query, names)
     assert len(called) == steps
     assert sorted(called) == sorted(needed)
-    # The branches that are not taken lead on as well, and never back.
+    # No branch leads back to an earlier function.
     for at, name in enumerate(called):
         assert {*functions[name].__code__.co_names}.isdisjoint(called[: at + 1])
     for made in functions.values():
@@ -81,7 +77,7 @@ def check_functions(names: dict, query: str, needed: list[str], steps: int) -> N
 
 
 def check_list(program: str, query: str, needed: list[str]) -> None:
-    """Without all else than the needles, the list at the end is the same; each changes it."""
+    """The needles alone give the same list, and each of them changes it."""
     name = re.search(r"(?:\w{3}\()?(\w+)", query)[1]
     whole: dict[str, list[int]] = {}
     exec(program, whole)
@@ -97,9 +93,9 @@ def check_list(program: str, query: str, needed: list[str]) -> None:
 @pytest.mark.parametrize("language", ["da", "en"])
 @pytest.mark.parametrize(
     ("kind", "length"),
-    [("nasty", 1024), ("bytelevel", 2048), ("llama2", 4096), ("nasty", 4096), ("words", 65_536)],
+    [("nasty", 1024), ("llama2", 4096), ("words", 65_536)],
 )
-def test_python_comes_to_every_answer(task, language, kind, length):
+def test_python_computes_every_answer(task, language, kind, length):
     asked = {"num_samples": {1024: 6, 4096: 6}.get(length, 1), "format": PromptFormat(chat=False)}
     data = Dataset(task, length, language, make_tokenizer(kind), **asked)
     for sample in data:
@@ -128,7 +124,7 @@ RIGHT = ["`12`\n", "12, as f(3) is 7", "12\n\nQuestion: What is 13?", "7 + 5 = 1
 WRONG = ["12 + 7 = 19", "It is 12 or 13", "112", "-12", "12.5", "x12", "Answer: 13\nSo 12", ""]
 
 
-def test_the_number_that_an_answer_states_is_judged():
+def test_the_stated_number_is_scored():
     scoring = TASKS["trace"].scoring
     for text in RIGHT + WRONG:
         scores = scoring.score(text, ["12"], language="da")
@@ -141,7 +137,7 @@ def test_the_number_that_an_answer_states_is_judged():
      ("The function", True, "cut off"), (" 31", False, "halfway"), (" 44", False, "wrong result"),
      ("First 44", True, "cut off"), (" 44.\n\nQuestion: What", True, "wrong result")],
 )  # fmt: skip
-def test_a_mistake_has_a_kind(text, cut_off, kind):
+def test_kinds_of_mistakes(text, cut_off, kind):
     others = {"language": "en", "facts": {"way": [9, 31]}}
     prediction = Prediction(0, "def f(x)", ["12"], text, others=others)
     assert TASKS["trace"].mistake(prediction, cut_off) == kind

@@ -158,8 +158,8 @@ def test_any_setting(knobs, length, seed, language):
 SCORING = TASKS["records"].scoring
 
 
-# An answer, the right one, the score by the published rule (0.75 to the power of the error), and the
-# relative error.
+# An answer, the right one, the score by the published rule (0.75 to the power of the error) and
+# the relative error.
 JUDGED = [
     ("Answer: 36", "37", 0.75, 1 / 37), ("Answer: [30]", "37", 0.75**7, 7 / 37),
     ("Label: sport", "sport", 1, 0), ("music", "sport", 0, 1), ("Answer: none", "37", 0, 1),

@@ -114,7 +114,7 @@ def test_budget_accounts_for_every_token(kind, request):
     fed = sum(count for part, count in spent if part not in ("answer", "free"))
     assert fed == tokenizer.count(whole) + frame.special
     assert {part for part, _ in spent} <= set(TEXTS["parts"])
-    # A needle's first token is where the record says it is.
+    # The first token of a needle is at its recorded position.
     if not frame.chat:
         firsts = [at for at, part in enumerate(prompt.parts)
                   if part in ("needle", "distractor") and prompt.parts[at - 1] != part]  # fmt: skip

@@ -190,7 +190,7 @@ class Answer:
 
     @property
     def right(self) -> bool:
-        """Whether the answer has every requested value (all-match)."""
+        """True if the answer has every requested value (all-match)."""
         return bool(matches.all_match(self.prediction.pred, self.prediction.outputs))
 
     def verdict(self) -> str:

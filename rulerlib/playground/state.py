@@ -110,7 +110,7 @@ class Playground:
         Raises
         ------
         ParameterError
-            If a value is not allowed, or there is no parameter of that name.
+            If a value is not allowed, or a parameter is unknown.
         DataError, MissingExtraError
             As in `Playground`.
         """
@@ -227,7 +227,7 @@ class Playground:
         """Return the answers at each depth and length, short lengths first.
 
         Lengths that are too short for the setting or too long for the model are skipped. The
-        controls stay where the last question was asked.
+        setting afterwards is that of the last question.
 
         Parameters
         ----------

@@ -116,6 +116,18 @@ def test_a_batch_equals_a_greedy_loop(engine, base, special):
     assert len({answer.text for answer in answers}) == len(PROMPTS), "answers depend on the prompt"
 
 
+def test_only_the_logits_of_the_last_position_are_computed(base):
+    """The logits of 128K positions would need more memory than the model itself."""
+    engine = Engine(base, dtype="float32", device="cpu")
+    shapes = []
+    hook = engine._model.lm_head.register_forward_hook(
+        lambda _, arguments, output: shapes.append((arguments[0].shape[1], output.shape[1]))
+    )
+    say(engine, PROMPTS[:2], 5)
+    hook.remove()
+    assert shapes == [(1, 1)] * len(shapes)
+
+
 def test_an_answer_stops_before_the_end_token(base, tmp_path):
     prompt = PROMPTS[0]
     free = greedy(base, ids_of(base, prompt), NEW)

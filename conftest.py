@@ -43,7 +43,7 @@ def pytest_unconfigure():
         shutil.rmtree(folder)
 
 
-# Of the other files, those that take longest.
+# The slowest of the other files.
 LONG = {
     "test_golden", "test_results", "test_notebooks", "test_gguf", "test_runs",
     "test_readme", "test_transformers_engine", "test_qa",

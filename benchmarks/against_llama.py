@@ -7,7 +7,7 @@
 Both get the same tokens of the same prompts, equally many of each of RULER's tasks that fit into
 512 tokens. llama.cpp is asked three times: with the file as it is, whose arithmetic rounds what a
 layer hands on to 8 bits, and with copies of the file in float32 and float16, which hold the same
-weights. What differs between these three is what arithmetic alone does.
+weights. These three differ by rounding only.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def answer_with_llama_cpp() -> None:
 
 
 class LlamaCpp:
-    """llama.cpp in a process of the environment where it is installed."""
+    """llama.cpp in a process of its own environment."""
 
     def __init__(self, python: str) -> None:
         command = [python, __file__, "--answer"]

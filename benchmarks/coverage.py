@@ -192,7 +192,7 @@ def of_weighted(p: float, weights: str, dependence: float) -> Round:
 
 
 def by_bootstrap(p: float, tasks: int) -> Round:
-    """What is not used: the percentile bootstrap."""
+    """Not used: the percentile bootstrap."""
 
     def once(n: int, rng: np.random.Generator) -> bool:
         rate = near(p, rng)
@@ -206,7 +206,7 @@ def by_bootstrap(p: float, tasks: int) -> Round:
 
 
 def by_posteriors(p: float, tasks: int) -> Round:
-    """What is not used: a posterior for each task, with Jeffreys' prior."""
+    """Not used: a posterior for each task, with Jeffreys' prior."""
 
     def once(n: int, rng: np.random.Generator) -> bool:
         rate = near(p, rng)

@@ -1,4 +1,4 @@
-"""What a search for an effective length costs, and how often it is right: drawn models.
+"""Cost and accuracy of searches for the effective length, on simulated models.
 
     python benchmarks/effective.py path/to/published_ruler.csv --models 1000
     python benchmarks/effective.py path/to/published_ruler.csv --models 1000 --bound

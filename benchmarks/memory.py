@@ -49,7 +49,7 @@ FOUND = ("suite", "language", "system", "questions", *(f"recall@{k}" for k in KS
 
 
 class Speed(NamedTuple):
-    """What it took to teach and to ask: seconds, bytes and milliseconds.
+    """The cost of teaching and asking: seconds, bytes and milliseconds.
 
     Questions are timed by the clock, and in time of the processor.
     """

@@ -127,7 +127,7 @@ WAYS: dict[str, Callable[[dict[str, Any]], Answer]] = {
 
 def serve(way: str) -> None:
     """Answer the prompts of each line of the standard input, and say what it took."""
-    # What libraries print would stand between the answers.
+    # Output of libraries would mix with the answers.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     answer = WAYS[way](json.loads(sys.stdin.readline()))

@@ -374,7 +374,7 @@ def select(name: str, label: str, options: dict[str, str], chosen: str) -> str:
 
 
 def slider(name: str, label: str, limits: str, value: int) -> str:
-    """Return the HTML of a slider that says where it stands."""
+    """Return the HTML of a slider with its value."""
     control = f'<input type="range" name="{name}" id="needle-{name}" {limits} value="{value}">'
     return field(name, label, control, str(value))
 

@@ -173,7 +173,7 @@ def lines(folder: Path = FOLDER) -> Iterator[str]:
 
 
 def kinds(errors: pd.DataFrame, task: str) -> str:
-    """Return the mistakes of a task, the most frequent first; ``–`` where there are none."""
+    """Return the mistakes of a task, the most frequent first, or ``–``."""
     rows = errors.loc[[task]] if task in errors.index else errors[:0]
     rows = rows[rows["count"] > 0].sort_values("count", ascending=False, kind="stable")
     pairs = zip(rows["error"], rows["count"], strict=True)

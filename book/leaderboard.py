@@ -104,7 +104,7 @@ def recomputed(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFram
 
 
 def facts_of(path: str | Path) -> pd.DataFrame:
-    """Return what is known of the models beside their scores, a row for each, with its source.
+    """Return published facts about the models, a row for each, with its source.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def facts_of(path: str | Path) -> pd.DataFrame:
 
 
 def with_facts(table: pd.DataFrame, path: str | Path, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """Return what follows from the six columns, beside what is known of the models.
+    """Return the recomputed table with the facts about the models.
 
     Parameters
     ----------

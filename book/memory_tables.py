@@ -124,7 +124,7 @@ def make(root: str | Path, folder: str | Path) -> Path:
 def _target(
     row: Mapping[Any, Any], target: str, values: Sequence[float], level: float, sign: int
 ) -> dict[str, Any]:
-    """Return a row on a target: above a level where the sign is 1, below it where it is -1."""
+    """Return the row of a target: above a level if the sign is 1, below it if it is -1."""
     _, low, high = values
     worst, best = (low, high) if sign > 0 else (high, low)
     verdict = "reached" if sign * (worst - level) >= 0 else "cannot be told yet"
@@ -186,7 +186,7 @@ class MemoryTables(Tables):
         return _largest(pd.DataFrame(lines)).drop(columns="model")
 
     def told(self, name: str) -> str:
-        """Return what ``about`` says under a name; nothing where no tables are committed."""
+        """Return the value of ``about`` for a name, or an empty text without committed tables."""
         about = self.about
         return "" if about.empty else str(about.set_index("name")["value"].get(name, ""))
 

@@ -195,7 +195,7 @@ def _draw(samples: Samples, index: int, offer: Offer) -> dict[str, Any]:
 
 
 def _query(samples: Samples, needles: Sequence[Needle]) -> str:
-    """Return the keys that are asked for, as a question names them."""
+    """Return the keys in the question, joined as in a sentence."""
     language = samples.language
     assert isinstance(language, languages.Language)
     return language.join([*dict.fromkeys(needle.key or "" for needle in needles)])

@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def notebooks() -> Path:
-    """Return the folder of the notebooks: inside the package of a wheel, else beside it."""
+    """Return the folder of the notebooks: in the package of a wheel, otherwise next to it."""
     here = Path(__file__).parent
     inside = here / "notebooks"
     return inside if inside.is_dir() else here.parent / "notebooks"

@@ -163,7 +163,7 @@ def _unpack(path: Path, staging: Path) -> None:
     transformers.utils.logging.disable_progress_bar()
     reading: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
     reading.tqdm = functools.partial(reading.tqdm, disable=True)
-    # In a folder of its own, so that transformers does not read other files beside it.
+    # In its own folder, so that transformers reads no other files.
     alone = staging / "file"
     alone.mkdir()
     (alone / path.name).symlink_to(path.resolve())

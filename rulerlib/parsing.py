@@ -20,7 +20,7 @@ from rulerlib.errors import DataError, ParameterError, nearest
 TYPED = {"none": None, "null": None, "": None, "true": True, "false": False}
 """The values of some strings in any case; papermill's ``-p`` knows only True, False and None."""
 
-# Names that IPython puts beside the parameters of a notebook.
+# Names that IPython adds to the parameters of a notebook.
 _IPYTHON = {"In", "Out", "get_ipython", "exit", "quit", "open"}
 
 # Parameters that may be a list or a dictionary, which papermill's -p hands over as a string.

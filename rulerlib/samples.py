@@ -87,7 +87,7 @@ class Record:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_line(self) -> bytes:
-        """Return the bytes of `to_json` with the newline, as they stand in a file."""
+        """Return the bytes of `to_json` with the newline."""
         return (self.to_json() + "\n").encode()
 
     @classmethod

@@ -23,7 +23,7 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 
 class ReadPassage(NamedTuple):
-    """What a text says of one subject in one year: its rows, and the shares of its groups."""
+    """The data of a text about one subject in one year: its rows, and the shares of its groups."""
 
     year: str
     rows: list[Row]
@@ -115,7 +115,7 @@ class PassageReader:
     # ------------------------------------------------------------ passages
 
     def _read_passage(self, text: str, kind: str, subject: str) -> ReadPassage | None:
-        """Return what a text says of a subject; None: it is about another one."""
+        """Return the data of a text about a subject, or None if it is about another one."""
         hits = (form.search(text) for form in self._openings[kind] if subject in text)
         opening = next((hit for hit in hits if hit and hit["subject"] == subject), None)
         if opening is None:

@@ -28,7 +28,7 @@ TURNS = {
 
 @functools.cache
 def slots(code: str) -> dict[str, str]:
-    """Return a pattern for what may stand in each pair of braces."""
+    """Return a pattern for each placeholder."""
     things = wording(code)["conversation"]["things"].values()
     topics = [re.escape(thing["mine"]) for thing in things]
     topics += [re.escape(thing["whose"]).replace(r"\{whose\}", r"\w+'?s?") for thing in things]
@@ -59,7 +59,7 @@ def read(code: str, templates: list[str], text: str) -> dict[str, str] | None:
 
 
 def unless(code: str) -> str:
-    """Return what a question adds where the answer may not be known."""
+    """Return the addition to a question whose answer may be unknown."""
     events = wording(code)["events"]
     return events["unless"].format(question="", unknown=events["unknown"][0])
 
@@ -139,7 +139,7 @@ def owned(code: str, topic: str, speaker: str) -> tuple[str, str]:
 
 
 def listen(code: str, episode: Episode) -> dict[tuple[str, str], dict[str, list]]:
-    """Return what is said of each thing: its values, all that is mentioned, and where."""
+    """Return the values of each thing, everything mentioned, and the positions."""
     known: dict[tuple[str, str], dict[str, list]] = {}
     last = None
     for number, fact in enumerate(episode.facts):

@@ -18,7 +18,7 @@ from helpers_model import PROCESSES
 
 
 def kernel(command: list[str], cwd: str | None, env: dict[str, str]) -> None:
-    """Be the kernel that a command would start, until it is told to stop."""
+    """Run as the kernel that a command starts, until it is told to stop."""
     os.setsid()
     from ipykernel.kernelapp import launch_new_instance
 
@@ -40,7 +40,7 @@ class Forked:
         self._process.start()
         self.pid, self.kill = self._process.pid, self._process.kill
         self.terminate = self._process.terminate
-        # Who stops a kernel stops its group, which must not be ours.
+        # Stopping a kernel stops its process group, which must not be ours.
         while os.getpgid(self.pid) != self.pid:
             time.sleep(0.01)
 

@@ -1,4 +1,4 @@
-"""Answers and golds drawn at random, and what lm-eval makes of them."""
+"""Random answers and golds, with lm-eval's scores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NUMBERS = [
     lambda rng: f"1e{rng.randrange(4)}",
 ]
 
-# What the two packages are known to read otherwise than DROP's measures here.
+# Known differences of the two packages from DROP's measures here.
 ODD = [
     lambda rng: f"-{rng.randrange(40)}",
     lambda rng: f"(-{rng.randrange(40)})",

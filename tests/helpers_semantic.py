@@ -26,7 +26,7 @@ def wording(code: str, name: str = "semantic") -> dict:
 
 
 class Statement(NamedTuple):
-    """What a fact says: a relation of two names, and the day or the rank that a note has."""
+    """A fact: a relation of two names, with the day or rank of a note."""
 
     subject: str
     relation: str
@@ -116,7 +116,7 @@ class Reader:
             yield from (links.get((each, name), "") for each in self.meant(part, links))
 
     def owner(self, text: str) -> str:
-        """Return what stands in the genitive; empty if nothing does."""
+        """Return the name in the genitive, or an empty text."""
         forms = self.pack["genitive"]
         for ending, sharp in ((forms["after"], True), (forms["ending"], False)):
             bare = text.removesuffix(ending)

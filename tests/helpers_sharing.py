@@ -1,4 +1,4 @@
-"""What holds for any task whose samples share contexts, whoever reads the answers out of them."""
+"""Properties of every task whose samples share contexts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_sharing(
         assert own == first, "the context is the same to its last letter"
     assert max(check_lengths(data, sample) for sample in group) >= data.length - unit
     assert len({one.input for one in group}) == len(group), "no question is asked twice"
-    # As tokens, too, nearly all is the same: at most the token at the seam differs.
+    # Tokens are equal as well, except at most the one at the seam.
     spans = [data.tokenizer.spans([one.input])[0] for one in group]
     same = same_beginning(spans)
     assert same >= data.tokenizer.count(first) - 1

@@ -53,7 +53,7 @@ class Reader:
         return [(each["from"], each["direction"], each["to"]) for each in read]
 
     def graph(self, episode: Episode) -> Graph:
-        """Return the map: for each place, the move that leads from it to each place beside it."""
+        """Return the map: the move from each place to each of its neighbours."""
         graph: Graph = {}
         for here, direction, there in self.told(episode):
             right, up = self.moves[direction]

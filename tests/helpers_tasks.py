@@ -1,4 +1,4 @@
-"""What holds for any task's samples, whoever reads the answers out of them."""
+"""Properties of the samples of every task."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def main(folder: Path) -> None:
     wanted = f"{TORCH}\n{VLLM}\n"
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return
-    # Of some ten thousand modules a few are imported, and those are compiled then.
+    # Modules are compiled when they are imported.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pip.append("--no-compile")
@@ -49,7 +49,7 @@ def main(folder: Path) -> None:
         requirements = [line for line in found if line]
         subprocess.run([*pip, TORCH, *requirements, "pytest", "hypothesis"], check=True)
         subprocess.run([*pip, "-e", f"{ROOT}[openai]"], check=True)
-        # Importing it is what fails where it was built for another processor.
+        # The import fails if it was built for another processor.
         subprocess.run([str(python), "-c", "import vllm"], check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"vLLM's CPU build cannot be installed here: {error}\n")

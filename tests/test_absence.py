@@ -147,5 +147,5 @@ def test_kinds_of_mistakes(words):
     ])  # fmt: skip
     rows = analysis.of_measure(table)
     assert rows["error"].tolist() == [kind for _, _, kind in cases]
-    # Nobody looks for a needle that is not there, neither found nor missed at a depth.
+    # A missing needle counts neither as found nor as missed at a depth.
     assert rows["needles"].map(len).tolist() == [1, 1, 1, 0, 0, 0, 0, 0]

@@ -219,7 +219,7 @@ def test_a_difference_and_its_interval_are_those_of_clusters(seed, episodes, pro
     error = clustered_error(away, first["episode"].tolist())
     assert found["method"] == "recovered"
     half = (found["high"] - found["low"]) / 2
-    # Few clusters, and means that hardly differ, are given more room than the normal quantile.
+    # Few clusters and nearly equal means get wider intervals than the normal quantile gives.
     assert 0.9 * 1.96 * error < half < 1.6 * 1.96 * error + 0.005
     assert found["low"] <= found["difference"] <= found["high"]
 

@@ -141,7 +141,7 @@ def test_further_tasks_do_not_enter_rulers_averages():
     plain, more = (analysis.by_length(table(rights)) for rights in (whole, whole | beside))
     assert plain.to_dict("records") == more.to_dict("records")
     assert analysis.summary(table(whole | beside))["tasks"].item() == 13
-    # Where none of RULER's was asked, the average is over what was.
+    # Without RULER's tasks, the average is over all tasks.
     alone = analysis.by_length(table({("passkey", 1024): 10, ("drop_1", 1024): 0}))
     assert (alone["tasks"].item(), alone["average"].item()) == (2, 50)
     own = {key: right for key, right in (whole | beside).items() if "+" not in key[0]}

@@ -68,7 +68,7 @@ def test_a_fingerprint_depends_on_the_weights(tmp_path, monkeypatch):
     assert checkpoints.fingerprint(str(tmp_path)) == first
     weights.write_bytes(b"12345679")
     assert checkpoints.fingerprint(str(tmp_path)) != first
-    # Of a larger file, only the size and blocks spread over it are hashed.
+    # For large files, only the size and some blocks are hashed.
     monkeypatch.setattr(files, "HASHED_BYTES", 4)
     content = bytes(range(256)) * 8192
     layer = len(content) // 16

@@ -55,7 +55,7 @@ def parts(sample: Sample) -> tuple[str, str]:
 
 
 def listed(prompt: str, language: str) -> tuple[list[str], int, str]:
-    """The list, how many words are asked for, and what follows the question."""
+    """The list, the number of words to name, and the text after the question."""
     assert prompt.startswith(OPENING[language])
     question = QUESTION[language].search(prompt)
     assert question
@@ -75,7 +75,7 @@ def check(data: Dataset, sample: Sample, frequencies: tuple[int, int] | None = N
     ranked = counts.most_common()
     assert {word for word, _ in ranked[:asked]} == set(sample.outputs)
     assert len(sample.outputs) == asked
-    # By part-match an answer stands wherever its letters do.
+    # Part-match finds an answer anywhere.
     assert not [word for word in sample.outputs if sum(word in other for other in counts) > 1]
     common = {count for _, count in ranked[:asked]}
     uncommon = {count for _, count in ranked[asked:]}

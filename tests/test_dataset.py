@@ -1,6 +1,6 @@
 """A dataset: the same bytes for the same parameters, kept on disk, refused where it differs.
 
-What it refuses stands in test_every_task.py: each row is a mistake, and the sentence that names it.
+Errors are in test_every_task.py.
 """
 
 from __future__ import annotations

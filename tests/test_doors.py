@@ -41,7 +41,7 @@ def unregister(monkeypatch):
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    """Write a module under a new name, with the wording of a family beside it."""
+    """Write a module under a new name, with the wording file of a family."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(source=SOURCE, wording=WORDING):

@@ -1,4 +1,4 @@
-"""Reading with arithmetic: an independent reader takes the prompts apart, and all is where it says.
+"""DROP: an independent reader parses the prompts and finds everything at the recorded positions.
 
 The reader knows only the published format of the prompts, written down below; in English that is
 the wording of DROP in inspect_evals.
@@ -80,7 +80,7 @@ def take_apart(sample: Sample, language: str, reasoning: bool = True) -> Read:
 
 
 def dataset(task="drop_2", length=6000, language="en", tokenizer="words", **more) -> Dataset:
-    """A dataset; what is no parameter of it is a knob."""
+    """A dataset; other parameters are those of the task."""
     own = {
         name: more.pop(name)
         for name in ("num_samples", "queries_per_context", "seed")

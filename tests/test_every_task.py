@@ -1,4 +1,4 @@
-"""What holds for every task: exact lengths, one process like another, and sentences for what fails.
+"""Properties of every task: exact lengths, the same samples in every process, one-line errors.
 
 Each family's own tests read its prompts as a person would; here nobody reads them.
 """

@@ -35,7 +35,7 @@ PROMPT = {
 
 
 def read(sample: Sample) -> Counter[str]:
-    """How often each word stands in the text."""
+    """The count of each word in the text."""
     found = PROMPT[sample.language].fullmatch(sample.input)
     assert found
     return Counter(found[1].split(" "))

@@ -85,7 +85,7 @@ def digest(*values: Any) -> str:
 
 
 def told(sample: Sample) -> list[Any]:
-    """What a sample says: its fields, and its parts in any order."""
+    """The fields of a sample, with its parts in any order."""
     fields = {name: value for name, value in sample.to_dict().items() if name != "parts"}
     # The words of a list are no parts of their own.
     parts = sorted((list(part) for part in sample.parts if part.role != "word"), key=str)
@@ -114,7 +114,7 @@ def further() -> Iterator[tuple[str, str]]:
 
 
 def prompts() -> Iterator[tuple[str, str]]:
-    """What a model of each family of templates reads; those that say the date are left out."""
+    """Prompts of each family of chat templates, except those with a date."""
     backend = make_tokenizer("bytelevel").backend
     undated = {name: text for name, text in FAMILIES.items() if "strftime" not in text}
     # One tokenizer for each family, which counts the haystack once.
@@ -140,7 +140,7 @@ def names() -> Iterator[tuple[str, str]]:
 
 
 def tables() -> Iterator[tuple[str, str]]:
-    """What the notebook `analysis` makes of a small run, and the files of the explorer."""
+    """Tables of `analysis.ipynb` for a small run, and the files of the explorer."""
     with tempfile.TemporaryDirectory() as place:
         runs = write_runs(Path(place) / "runs")
         for task, model in itertools.product(("vt", "cwe", "qa_2"), ("good", "poor")):

@@ -79,7 +79,7 @@ def test_the_standard_error_is_the_formula_of_the_paper(pairs):
         effect = told.standard_error**2 * n / np.var(values, ddof=1)
         assert told.design_effect == pytest.approx(effect, abs=1e-9)
     else:
-        # The mean of nine times 0.03 is not quite 0.03, which is no spread.
+        # Rounding errors of equal values are not variance.
         assert (told.standard_error, math.isnan(told.design_effect)) == (0, True)
     assert (told.mean, told.n) == (pytest.approx(np.mean(values)), n)
     assert told.clusters == len(set(clusters))

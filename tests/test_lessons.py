@@ -53,7 +53,7 @@ EXERCISES = exercises()
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_every_answer_to_an_exercise_is_what_the_library_says(name):
-    """Code in an answer runs as it stands, and gives what the comment behind a line says."""
+    """Code in an answer runs, and each line gives the value in its comment."""
     answers = re.findall(
         r"<details>\n<summary>Answer to (\d)</summary>\n\n(.+?)\n\n</details>",
         EXERCISES[name],

@@ -130,7 +130,7 @@ def test_every_number_follows_from_the_files(student, tmp_path, suite, language)
             longest = max(len(gold.split()) for gold in golds)
             assert (int(row["gold_len"]), int(row["pred_len"])) == (longest, len(answer.split()))
             assert int(row["overlong"]) == (len(answer.split()) > longest)
-            # What was delivered follows from the prompt.
+            # Delivery follows from the prompt.
             assert int(row["needed"]) == len(probe.needs)
             assert int(row["taught"]) == len(episode.facts)
             assert row["leaked"] == "0"

@@ -1,4 +1,4 @@
-"""What recalled texts state, read from the texts of an outside memory."""
+"""Facts in the texts that an outside memory recalls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every suite of episodes, in every language and profile."""
+"""Properties of every suite, in every language and profile."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def recipe_of(suite: str, code: str, profile: str, size: int, **others) -> Recip
 
 
 def items(suite: str, code: str, profile: str, asked: int) -> list[Item]:
-    """Return the items of a set with ``asked`` questions, more of an episode where it is long."""
+    """Return the items of a set with ``asked`` questions, several for long episodes."""
     one = recipe_of(suite, code, profile, 1)
     facts = len(next(iter(one)).episode.facts)
     probes = min(-(-asked * facts // FACTS), one.episodes.most_probes)
@@ -39,7 +39,7 @@ def items(suite: str, code: str, profile: str, asked: int) -> list[Item]:
 
 
 def told_once(episode: Episode, conversation: bool) -> bool:
-    """Whether no fact says what another one says.
+    """Whether no two facts are equal.
 
     A turn of a conversation such as "Sorry, I mean 54." speaks of the turn before it.
     """

@@ -67,7 +67,7 @@ def test_one_item_too_many_costs_precision_and_one_too_few_recall(items, form):
 
 @given(st.lists(NUMBERS, max_size=5, unique=True), st.text("0123456789 ,.og\n", max_size=60))
 def test_numbers_as_another_reader_counts_them(numbers, answer):
-    """All runs of at least seven digits, and the references where no digit or letter goes on."""
+    """All runs of at least seven digits, and the references as whole items."""
     runs = {run for run in re.split(r"\D+", answer) if len(run) >= 7}
     alone = {run for run in re.split(r"[^\w]+", answer) if run in numbers}
     said = (runs - {*numbers}) | alone

@@ -42,7 +42,7 @@ def tokens(text: str) -> list[str]:
     return re.split(r"[\s-]+", text)
 
 
-# What lm-eval gets wrong, and how to see that an answer or a gold gives it the occasion.
+# Known errors of lm-eval, with a check whether an answer or a gold triggers them.
 WRONG = {
     "sign": lambda text: re.search(r"(?<![\w-])-\$?\.?\d", text),
     "decimal mark": lambda text: any(
@@ -65,7 +65,7 @@ def ascii_form(text: str) -> str:
 
 
 def excuses(pred: str, golds: list[tuple[str, ...]]) -> list[str]:
-    """What may make lm-eval's value of a pair another one than ours."""
+    """Reasons why lm-eval's value of a pair can differ from ours."""
     texts = [pred, *(span for gold in golds for span in gold)]
     found = [name for name, occasion in WRONG.items() if any(map(occasion, texts))]
     repeated = any(len({span.lower() for span in gold}) < len(gold) for gold in golds)
@@ -209,7 +209,7 @@ ANSWERS = [
 
 
 def their_answer(text: str) -> str:
-    """What inspect_evals takes for the answer: behind the first label, in its line or below."""
+    """The text that inspect_evals scores: after the first label, on its line or below."""
     small, at = text.lower(), -1
     while (at := small.find("answer", at + 1)) >= 0:
         colon, mark, rest = text[at + len("answer") :].partition(":")

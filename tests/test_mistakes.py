@@ -24,7 +24,7 @@ def answer(record, said, **more):
 
 
 def kind(record, said, family, cut_off=False):
-    """What the family says of an answer that is taken to be wrong."""
+    """The kind of mistake of an answer, assumed wrong."""
     return tasks.families()[family]().mistake(answer(record, said), cut_off)
 
 
@@ -88,7 +88,7 @@ def test_lists_of_values(language):
 
 
 def test_without_parts_values_go_by_their_form():
-    """Files of NVIDIA's scripts do not say where anything stands."""
+    """Files of NVIDIA's scripts have no positions."""
     context = " ".join(
         f"One of the special magic numbers for {key} is: {value}." + " The grass is green." * 9
         for key, value in (("a-b", 1111111), ("c-d", 2222222), ("e-f", 3333333))

@@ -72,7 +72,7 @@ def read(turns: list[str], language: str) -> tuple[str, list[str]]:
 
 
 def check(data: Dataset, sample) -> list[str]:
-    """Check a sample by its text; return the texts of which one is asked for."""
+    """Check a sample by its text, and return the candidate texts."""
     turns = turns_of(sample, data.frame.chat)
     wanted, same = read(turns, sample.language)
     assert sample.outputs == [wanted]

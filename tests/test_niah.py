@@ -1,4 +1,4 @@
-"""Needles: an independent reader finds the gold answers, and they lie where they are said to lie.
+"""Needles: an independent reader finds the gold answers at the recorded positions.
 
 The reader knows only the published format of the prompts, written down below as patterns. It
 imports nothing from the task.
@@ -72,7 +72,7 @@ BETWEEN_KEYS = {"da": re.compile(", | og "), "en": re.compile(", | and ")}
 
 @dataclass
 class Reading:
-    """What a careful reader takes from a prompt."""
+    """The contents of a prompt, parsed independently."""
 
     needles: list[tuple[str, str]]
     queries: list[str]
@@ -221,7 +221,7 @@ def test_needles_lie_where_the_record_says(task, language, words):
 
 @pytest.mark.parametrize("task", ["niah_multikey_1", "niah_multivalue", "niah_multiquery"])
 def test_of_several_needles_the_first_asked_for_is_moved(task, words):
-    """All else stays where it is without a depth of one's own."""
+    """Everything else stays where it is without `depth`."""
     free = Dataset(task, LENGTH, "da", words, num_samples=8)
     for depth in (0, 37.5, 100):
         moved = dataclasses.replace(free, knobs={"depth": depth})

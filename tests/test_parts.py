@@ -1,4 +1,4 @@
-"""The parts of a prompt: for every task, language and tokenizer they say where everything stands.
+"""The parts of a prompt have the right positions for every task, language and tokenizer.
 
 The prompts are read here once more, by the packs' own sentences, by code that imports nothing
 from the tasks: what it finds must be what the parts say, and the other way round.
@@ -29,7 +29,7 @@ NIAH = [name for name, task in TASKS.items() if getattr(task, "needle", "") == "
 
 
 def texts(sample: Sample, parts) -> list[str]:
-    """What stands at some parts."""
+    """The texts of some parts."""
     return [sample.input[part.start : part.end] for part in parts]
 
 
@@ -59,7 +59,7 @@ def pattern(template: str) -> re.Pattern[str]:
 
 
 def check_all(sample: Sample, tokenizer) -> None:
-    """What holds for any task."""
+    """Properties of every task."""
     assert {part.role for part in sample.parts} <= ROLES
     starts = [part.start for part in sample.parts]
     assert starts == sorted(starts)

@@ -83,7 +83,7 @@ def test_capacity_is_drawn_by_the_number_of_facts(tmp_path):
     figure = plots.capacity(table)
     right, recalled = panels(figure)
     assert [line.get_label() for line in right.lines] == list(PRESETS)
-    # What recalls nothing has no line, and the others keep their colours.
+    # A memory that recalls nothing has no line; the others keep their colours.
     recalling = [place for place, name in enumerate(PRESETS) if name not in NONE]
     assert [line.get_label() for line in recalled.lines] == [PRESETS[place] for place in recalling]
     looks = [(line.get_color(), line.get_marker()) for line in right.lines]

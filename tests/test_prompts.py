@@ -1,4 +1,4 @@
-"""A prompt is what the chat template makes of its messages, and settings that cannot work are told.
+"""A prompt equals the rendered chat template; invalid settings are errors.
 
 Prompts are held against what `transformers` makes of the same messages.
 """
@@ -47,7 +47,7 @@ def test_what_is_recorded_gives_the_same_format_again():
     for one in (chosen, PromptFormat()):
         assert PromptFormat.from_settings(one.settings()) == one
         assert hash(PromptFormat.from_settings(one.settings())) == hash(one)
-    # Files of older versions, and of ours, which hold more beside it.
+    # Files of older versions, and ours with further files.
     old = {"chat": False, "answer_prefix": "none", "engine": "transformers"}
     assert PromptFormat.from_settings(old) == PromptFormat(chat=False, answer_prefix="none")
 
@@ -171,7 +171,7 @@ def test_only_the_template_writes_control_tokens(talker, family, place):
             assert control_tokens(tokenizer, ids) == wanted
             assert tokenizer.backend.decode(ids, skip_special_tokens=False) == prompt
             assert tokenizer.count(prompt) == len(ids) == len(tokenizer.spans([prompt])[0])
-            # What is cut off at the end leaves the beginning as it is.
+            # Removing the end keeps the beginning.
             assert tokenizer.encode(prompt[: len(frame.before)], False) == tokenizer.encode(
                 frame.marked.before, False
             )

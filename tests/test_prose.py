@@ -1,4 +1,4 @@
-"""What a narrator composes after the essays: plain prose in which nothing is said twice."""
+"""Composed prose after the essays: plain sentences without repetition."""
 
 from __future__ import annotations
 

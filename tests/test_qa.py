@@ -1,4 +1,4 @@
-"""Questions: an independent reader finds the documents, and those that answer lie where it is said.
+"""Questions: an independent reader finds the documents with the answers at the recorded positions.
 
 The reader knows only the published format of the prompts, written down below as patterns. It
 imports nothing from the task.
@@ -60,7 +60,7 @@ class Document:
 
 @dataclass
 class Reading:
-    """What a careful reader takes from one prompt."""
+    """The contents of a prompt, parsed independently."""
 
     documents: list[Document]
     question: str
@@ -96,7 +96,7 @@ def check(sample: Sample, language: str, tokenizer) -> Reading:
     assert sample.answer_prefix == PREFIX[language]
     assert len(sample.depths) == len(sample.token_positions)
     targets = [reading.at(sample.input, tokenizer, place) for place in sample.token_positions]
-    # Any answer stands in the first recorded document, and in no other, target or not.
+    # Every answer is in the first recorded document and in no other.
     assert [document for document in reading.documents if document.holds(*sample.outputs)] == [
         targets[0]
     ]

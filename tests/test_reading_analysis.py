@@ -97,7 +97,7 @@ def test_operands_count_however_they_are_written(thought, share):
 
 
 def test_the_most_frequent_answer_is_counted_by_someone_else(tmp_path):
-    """Of a file with a training side of its own."""
+    """A file with a training split."""
     golds = ["9", "7", "7", "8", "8", "7", "6", "8"]
     for side, numbers in (("dev", ["1", "2"]), ("train", golds)):
         passages = {
@@ -127,7 +127,7 @@ def test_the_most_frequent_answer_is_counted_by_someone_else(tmp_path):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run that an engine for tests has answered, beside the same one without passages."""
+    """A run answered by a test engine, and the same one without passages."""
     own = Run(
         tasks="drop_1,drop_3", length=2000, num_lengths=2, num_samples=3, language="en",
         family="drop", loaded=Parrot(), knobs={**PLAIN, "operation": "count"},

@@ -51,7 +51,7 @@ def test_it_answers_all_that_the_needed_facts_say_and_nothing_without(suite, pro
 
 @given(data=st.data())
 def test_what_is_taken_away_makes_no_other_answer_right(data):
-    """Of a way any shortest one counts; all else has one right answer, or a wrong one."""
+    """Any shortest path counts; every other question has one right answer."""
     suite, language = (data.draw(st.sampled_from([*SUITES])), data.draw(st.sampled_from(LANGUAGES)))
     episode, probe = data.draw(st.sampled_from(questions(suite, language, 2)))
     kept = data.draw(

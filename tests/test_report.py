@@ -24,7 +24,7 @@ NUMBER = "1234567"
 
 
 def write(path, right, **settings):
-    """A file of predictions, and its settings beside it."""
+    """A file of predictions with its settings."""
     records = [
         Prediction(
             index, f"a {NUMBER} b {index}", [NUMBER], NUMBER if hit else "7654321",

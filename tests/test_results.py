@@ -61,7 +61,7 @@ def test_the_tables_are_of_the_settings_that_are_committed(committed):
 def test_the_tables_of_a_model_follow_from_its_committed_answers(folder):
     tables = Tables(folder)
     again = analysis.scores(stored.predictions(folder))
-    # Tables in further languages are of needles alone, and stand apart.
+    # Tables in further languages have only needles, and are separate.
     again = analysis.accuracy(again[again["language"].isin(tables.plan.languages)])
     # Cells that are not complete yet are stored, so that a run can resume, but are in no table.
     place = ["language", "task", "length"]
@@ -125,7 +125,7 @@ def wilson_of(hits, n):
 
 
 def test_a_sample_of_the_committed_cells_is_answered_again(committed, tmp_path, monkeypatch):
-    """Other samples of other cells each time that the tables change."""
+    """A different choice of samples whenever the tables change."""
     monkeypatch.setenv(files.HOME, str(tmp_path))
     plan, table = committed.plan, committed.accuracy
     version = committed.about.set_index("name")["value"]["rulerlib"]
@@ -141,7 +141,7 @@ def test_a_sample_of_the_committed_cells_is_answered_again(committed, tmp_path, 
 
 
 def ask(plan, data, chosen):
-    """Whether fresh answers to these samples are right, by the measure itself."""
+    """Whether new answers to these samples are right, by the measure."""
     frame, said = data.frame, []
     rule = measure_of(data.task)
     for index in chosen:

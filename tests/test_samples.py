@@ -1,4 +1,4 @@
-"""The records and their files: read back as they were written, damage named by line."""
+"""Records and their files: round trips, and errors that name the line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scoring: which measures a task has, which one is primary, and where the answer is found."""
+"""Scoring: the measures of a task, the primary one, and the extraction of the answer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_language_reads_its_numbers():
             assert READING.score(digits, ["12500"], [], other)["drop_em"] == (other == language)
     with pytest.raises(ParameterError, match=r"language is 'dk'.*did you mean 'da'"):
         READING.score("tolv", ["12"], [], "dk")
-    # No language is needed where nothing is read.
+    # Without parsing, no language is needed.
     assert LIST.score("tolv", ["tolv"], [], "synthetic")["all_match"] == 1
 
 

@@ -54,7 +54,7 @@ def test_golds_follow_from_the_prose(code: str, count: int, knobs: dict) -> None
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("mode", MODES)
 def test_what_an_answer_needs(code: str, mode: str | None) -> None:
-    """The needed facts are the chain in order; every value stands where the fact says."""
+    """The needed facts are the chain in order; every value is at its recorded position."""
     read = reader(code)
     for episode in episodes(code, 50, hop_depth=3, contradictions=mode):
         for fact in episode.facts:
@@ -75,7 +75,7 @@ def test_what_an_answer_needs(code: str, mode: str | None) -> None:
             others = {fact.value("object") for fact in episode.facts
                       if read.statement(fact.text).relation == relation} - {name}  # fmt: skip
             assert len(others) >= 4
-            # A name that the question hands over is no answer.
+            # A name in the question is not an answer.
             assert name not in probe.text
 
 

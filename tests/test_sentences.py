@@ -1,6 +1,6 @@
 """Reading: what the suites tell and ask is read back as they meant it, by the pack's wording alone.
 
-What a fact says is compared with its values, which no reader sees.
+The text of a fact is compared with its values.
 """
 
 from __future__ import annotations

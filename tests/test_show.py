@@ -1,4 +1,4 @@
-"""What a notebook shows: the needle is marked, and nothing a model says becomes markup."""
+"""Notebook output: the needle is marked, and text of a model never becomes markup."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_an_answer_is_text(pred):
     assert pred in read(show.answers(wrong(pred))).text
 
 
-# What a reader could be deceived by, and what is shown in its place.
+# Deceptive characters, and their replacements.
 UNSEEN = {
     "\x00": "␀", "\x1b[31m": "␛[31m", "\x07": "␇", "\r": "␍", "\x7f": "␡", "\x9b": r"\x9b",
     "\u202e": r"\u202e", "\u2066": r"\u2066", "\u200f": r"\u200f", "\u200b": r"\u200b",
@@ -205,7 +205,7 @@ def test_a_grid_has_a_row_and_a_column_for_each():
     }
     # A cell shows its lines as lines.
     assert "white-space: pre;" in made.to_html()
-    # Where n differs within a column, it stands in the cell.
+    # If n differs within a column, each cell shows it.
     made = show.grid(cells(8, 4, 3000), "task", "length", "recall", interval=False).data
     assert made["512 (n = 8)"].tolist() == ["50.0 %", "–"]
     assert made["4,096"].tolist() == ["100.0 %\nn = 4", "12.5 %\nn = 3,000"]

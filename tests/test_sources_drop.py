@@ -24,7 +24,7 @@ PASSAGE = "Oakland won 29-6 on 21 December 2008, and Denver lost by -5 degrees."
 
 
 def asked(number: int, text: str, first: dict, *validated: dict, **more) -> dict:
-    """A question as it is released, with further answers where there are some."""
+    """A question in the released format, with further answers if there are any."""
     more |= {"validated_answers": [*validated]} if validated else {}
     return {"question": text, "query_id": f"q{number}", "answer": first, **more}
 
@@ -125,7 +125,7 @@ def test_a_question_without_any_answer_is_left_out_and_said(tmp_path):
         opened(tmp_path, {"x": released["x"]})
 
 
-# What a passage has otherwise, and files that are otherwise.
+# Malformed passages and files.
 DAMAGES = [
     ({"passage": " "}, "passage 1: .*the passage is empty"),
     ({"qa_pairs": {}}, "qa_pairs is no list but dict"),

@@ -1,4 +1,4 @@
-"""The user's own texts: prose is cut into sentences, and what is no text is named."""
+"""The user's own texts: prose is split into sentences, and invalid files are named."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_wrong_json_is_named(name, content, said, tmp_path):
 
 
 def test_stray_characters_are_read_as_windows_1252_has_them(tmp_path):
-    """What was written in Windows-1252 and taken for Latin-1 comes back."""
+    """Windows-1252 text that was decoded as Latin-1 is repaired."""
     prose = "“Smart” ‘quotes’ – and — dashes… € 5, Žižek, œuvre™."
     stray = prose.encode("cp1252").decode("latin-1")
     assert texts.NO_TEXT.search(stray)

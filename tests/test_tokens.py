@@ -146,7 +146,7 @@ def check_positions(tokenizer: tokens.Tokenizer, sample: Sample) -> None:
 
 
 def dataset(*args, **options) -> Dataset:
-    """A dataset, at the smallest length that works where the one asked for does not."""
+    """A dataset, at the smallest possible length if the given one is too short."""
     try:
         return Dataset(*args, **options)
     except ParameterError as error:
@@ -390,7 +390,7 @@ def test_pieces_of_words_are_read_and_written_as_transformers_does(tmp_path):
             assert tokenizer.name == str(folder)
             assert tokenizer.chat_template is None
             ids = expected("It ' s fine , do n ' t .").input_ids
-            # A prompt goes on, so nothing is appended.
+            # The model continues the prompt, so nothing is appended.
             assert expected.convert_ids_to_tokens(ids)[-1] == "[SEP]"
             assert tokenizer.encode("It ' s fine , do n ' t .", special=True) == ids[:-1]
             assert tokenizer.decode(ids) == expected.decode(ids, skip_special_tokens=True)

@@ -53,7 +53,7 @@ NAME = re.compile(r"\b[A-Z]{3,40}\b")
 
 @dataclass
 class Reading:
-    """What a careful reader takes from one prompt."""
+    """The contents of a prompt, parsed independently."""
 
     chains: dict[str, list[str]]
     query: str
@@ -69,7 +69,7 @@ class Reading:
 
 
 def read(text: str, language: str) -> Reading:
-    """Follow every assignment of a prompt, in the order in which they stand there."""
+    """Follow every assignment of a prompt in order."""
     question = QUESTION[language].search(text)
     assert question
     value_of: dict[str, str] = {}
@@ -104,7 +104,7 @@ def check(data: Dataset, sample: Sample) -> None:
     prefix = PREFIX[sample.language].fullmatch(sample.answer_prefix)
     assert prefix
     assert prefix.groups() == (str(knobs.num_hops + 1), reading.query)
-    # Each name stands in its own assignment, in the next one of its chain, and nowhere else.
+    # Each name occurs only in its own assignment and in the next one of its chain.
     for chain in reading.chains.values():
         assert [sample.input.count(name) for name in chain] == [2] * knobs.num_hops + [1]
     assert bool(example) == knobs.few_shot

@@ -1,4 +1,4 @@
-"""The wheel, as somebody without the checkout has it: python tests/wheel.py
+"""Test the wheel without the checkout: python tests/wheel.py
 
 Builds it, compares what is in it with the checkout, installs it into an empty environment, and runs
 every command of the library there, from an empty folder. Takes two or three minutes; what fails
@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = "hf,words,notebook,openai"
-# What a build needs of the checkout, without what earlier builds left in it.
+# The files of the checkout that a build needs.
 SOURCES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "notebooks")
 MADE = shutil.ignore_patterns("__pycache__", "*.pyc", ".ipynb_checkpoints")
 

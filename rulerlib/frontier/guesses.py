@@ -126,7 +126,7 @@ def letter_a(sample: Sample, rng: random.Random) -> str | None:
 
 
 def second_largest(sample: Sample, rng: random.Random) -> str | None:
-    """The letter of the second largest option of the question that is asked for."""
+    """The letter of the second largest option of the question."""
     if not _is_letter(sample):
         return None
     [needle, *_] = sample.parts_of("needle")

@@ -42,7 +42,7 @@ _PLAIN = (bool, int, float, str, list, dict, type(None))
 
 
 class Recall(NamedTuple):
-    """What a memory recalled for one question, and how many seconds it took."""
+    """The texts recalled for one question, and the time in seconds."""
 
     texts: list[Recalled]
     seconds: float

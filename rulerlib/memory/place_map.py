@@ -1,4 +1,4 @@
-"""The system ``smpd``: a map of places from the steps that were told, and routes planned on it.
+"""The system ``smpd``: a map of places built from steps, and routes planned on it.
 
 What it is taught becomes places and the steps between them; if the episode says that paths can be
 walked in both directions, each step leads both ways. Routes are planned breadth first.
@@ -77,7 +77,7 @@ class Map:
         self._told[step] = count + 1, text
 
     def link(self) -> None:
-        """Link the places by the steps that were told.
+        """Link the places by the taught steps.
 
         Of contradicting steps, the one that was told most often counts, and then the latest one.
         """

@@ -30,7 +30,7 @@ from rulerlib.store import answers
 # The parameters that all pieces of work share.
 _OF_ALL = ("model", "engine", "engine_options", "length", "profile", "probes", "primary_em")
 
-# How many facts of an episode are shown beside the needed ones.
+# Number of facts of an episode to show in addition to the needed ones.
 _FIRST_FACTS = 12
 
 

@@ -176,7 +176,7 @@ class CommonWords(Task):
 
     @cached_property
     def _whole(self) -> list[int]:
-        """The words that are not part of another word: only these are asked for."""
+        """Words that are not part of another word; only these can be answers."""
         words = self.filler.units
         parts = set[str]()
         for word in words:

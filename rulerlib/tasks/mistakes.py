@@ -80,7 +80,7 @@ def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: boo
     if cut_off and stated and text.endswith(stated[-1]):
         # The last one can be the beginning of another value.
         stated = stated if normalize(stated[-1]) in references else stated[:-1]
-    # If the model went on to something else after its answer, the answer was not cut off.
+    # If the model continued with something else after its answer, the answer was not cut off.
     rest = text.rpartition(stated[-1])[2] if stated else ""
     going_on = cut_off and len(rest.strip()) <= max(map(len, prediction.outputs), default=0)
     given = normalized(stated)

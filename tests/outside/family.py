@@ -1,4 +1,4 @@
-"""Updates: a code changes several times, and the last one is asked for.
+"""Updates: a code changes several times, and the question asks for the last one.
 
     papermill notebooks/inference.ipynb runs/updates.ipynb -p tasks family:FAMILY -p language en
 
@@ -63,7 +63,7 @@ class Updates(Task):
             start = text.index(code)
             needles.append(Needle(text, depth, (start, start + len(code))))
         head, tail, prefix = self.wording.question("updates")
-        # The last needle is asked for; the others are distractors.
+        # The question asks for the last needle; the others are distractors.
         last = len(codes) - 1
         order = [last, *range(last)]
         draft = Draft(head, tail, prefix, [codes[last]], needles, order, asked=1)

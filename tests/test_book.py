@@ -9,11 +9,13 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import html
 import io
 import re
 import tarfile
 import tomllib
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -166,10 +168,36 @@ def parsed(path):
     return bs4.BeautifulSoup(path.read_text("utf-8"), "html.parser")
 
 
+@functools.cache
+def names_of(path):
+    """Return the anchors of a page."""
+    names = re.findall(r'\s(?:id|name)="([^"]+)"', path.read_text("utf-8"))
+    return {html.unescape(name) for name in names}
+
+
 def pages_of(site):
     """Return all pages but those of the source code."""
     others = {"_static", "_modules"}
     return sorted(path for path in site.rglob("*.html") if not others & set(path.parts))
+
+
+@pytest.mark.slow
+def test_no_link_is_dead(site):
+    dead = []
+    for path in pages_of(site):
+        for link in parsed(path).find_all(href=True):
+            parts = urlsplit(link["href"])
+            if parts.scheme or parts.netloc:
+                assert parts.scheme in ("http", "https", "mailto", "data"), link["href"]
+                continue
+            target = path if not parts.path else (path.parent / unquote(parts.path)).resolve()
+            if not target.exists():
+                dead.append((path.name, link["href"]))
+            # A fragment with "=" is a setting of "Move the needle".
+            elif parts.fragment and "=" not in parts.fragment and target.suffix == ".html":
+                known = unquote(parts.fragment) in names_of(target)
+                dead += [] if known else [(path.name, link["href"])]
+    assert not dead
 
 
 @pytest.mark.slow

@@ -147,15 +147,17 @@ def test_everything_in_one_text_does_not_fit(student, tmp_path, module):
 
 
 INVENTS = [
-    # All values in one text, and a text for each value.
+    # All values in one text, a sentence for each combination, and a text for each value.
     "words = [word.strip('.,') for text in texts for word in text.split()[:12]]\n"
     "        return [', '.join(words)]",
+    "return [' '.join(text.replace(text.split()[-1], other.split()[-1])\n"
+    "                 for text in texts[:9] for other in texts[:9])]",
     "parts = question.rstrip('?').split()\n"
     "        return [f\"{' '.join(parts[1:])} {text.rstrip('.')}.\" for text in texts[:k]]",
 ]
 
 
-@pytest.mark.parametrize("recall", INVENTS, ids=["list", "texts"])
+@pytest.mark.parametrize("recall", INVENTS, ids=["list", "sentences", "texts"])
 def test_texts_with_every_value_deliver_nothing(student, tmp_path, module, recall):
     (job,) = matrix(
         tmp_path / "runs", preset_names=[preset(tmp_path, module(f"{KEEPS}        {recall}\n"))],

@@ -80,3 +80,19 @@ def test_naming_every_value_states_nothing(suite):
     for episode, probe, needs in questions(suite, "en", 6):
         for texts in made_up(episode, probe.text):
             assert not any(needs.stated(texts)), texts
+
+
+@pytest.mark.parametrize(("code", "day"), [("en", "{} {}"), ("da", "{}. {}")])
+def test_other_dates_contradict_a_fact_even_if_never_taught(code, day):
+    asked = [each for each in questions("episodic", code, 40) if each[1].kind == "when"]
+    assert asked
+    for episode, _, needs in asked:
+        for fact in needs.facts:
+            date = fact.value("when")
+            taught = {each.value("when") for each in episode.facts if "when" in each.values}
+            month = date.split()[1]
+            dates = {day.format(number, month) for number in range(1, 29)} - taught
+            texts = [fact.text, *(fact.text.replace(date, other) for other in sorted(dates))]
+            assert needs.stated(texts[:1]) == [{fact.number}]
+            assert not any(needs.stated(texts))
+            assert needs.stated([" ".join(texts)]) == [set()]

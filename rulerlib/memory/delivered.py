@@ -171,6 +171,8 @@ class Needs:
     def _contradicts(self, fact: Fact, sentence: str) -> bool:
         """Return whether a sentence has all needed values of a fact but one, and another for it."""
         needed = self._needed(fact)
+        if self._reads_otherwise(fact, needed, sentence):
+            return True
         for name, value in needed.items():
             key = [other for each, other in needed.items() if each != name]
             if not key or not self._holds(sentence, key):
@@ -181,6 +183,17 @@ class Needs:
             ):
                 return True
         return False
+
+    def _reads_otherwise(self, fact: Fact, needed: Iterable[str], sentence: str) -> bool:
+        """Return whether the grammar reads the fact with one other value, even an untaught one."""
+        meant, read = self._meanings[fact.number], self._meaning(sentence)
+        if not isinstance(meant, ReadFact) or not isinstance(read, ReadFact):
+            return False
+        if (meant.kind, meant.relation) != (read.kind, read.relation):
+            return False
+        names = [name for name in needed if name in meant.values and name in read.values]
+        different = [name for name in names if meant.values[name] != read.values[name]]
+        return len(names) > 1 and len(different) == 1
 
     def _explained(self, sentence: str, values: Collection[str]) -> bool:
         """Return whether the values in a sentence are few, and each is part of a taught fact."""

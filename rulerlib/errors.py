@@ -163,17 +163,6 @@ def one_line(error: pydantic.ValidationError) -> RulerError:
     return ParameterError(str(first["loc"][0]), first["input"], allowed)
 
 
-def require(holds: object, parameter: str, value: Any, allowed: str) -> None:
-    """Raise a `ParameterError` unless a condition holds; new code uses ``if`` and ``raise``.
-
-    >>> require(2 < 1, "length", 2, "at most 1")
-    Traceback (most recent call last):
-    rulerlib.errors.ParameterError: length is 2, but must be at most 1.
-    """
-    if not holds:
-        raise ParameterError(parameter, value, allowed)
-
-
 def is_number(value: Any) -> bool:
     """Return whether a value is an ``int`` or a ``float``; True and False do not count."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)

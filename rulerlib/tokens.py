@@ -31,7 +31,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rulerlib import checkpoints, files, packages
-from rulerlib.errors import DataError, ParameterError, RulerError, require
+from rulerlib.errors import DataError, ParameterError, RulerError
 
 DAY = datetime.date(2024, 8, 6)
 """The date in chat templates that ask for today's: a fixed one, so that runs can be repeated."""
@@ -466,8 +466,8 @@ def _converted(name: str, trust_remote_code: bool) -> FastTokenizer:
             f"a model known by name, a folder with a tokenizer, or a hub name ({reason})"
         )
         raise ParameterError("model", name, allowed_values) from error
-    allowed_values = "a fast tokenizer (one with a tokenizer.json)"
-    require(tokenizer.is_fast, "tokenizer", name, allowed_values)
+    if not tokenizer.is_fast:
+        raise ParameterError("tokenizer", name, "a fast tokenizer (one with a tokenizer.json)")
     return FastTokenizer(
         tokenizer.backend_tokenizer,
         name,

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from rulerlib import analysis, tasks
-from rulerlib.errors import ParameterError, RulerError, dictionary, one_of, require
+from rulerlib.errors import ParameterError, RulerError, dictionary, one_of
 from rulerlib.parsing import settings_file, values_of
 from rulerlib.runs import Run
 
@@ -30,7 +30,8 @@ RENAMED = {"seed": "decoding_seed", "samples": "samples_per_question"}
 def expand(plan):
     """Return a row for each run of a plan: its name, notebook, parameters and resources."""
     for name in NEEDED:
-        require(name in plan, name, None, "given")
+        if name not in plan:
+            raise ParameterError(name, None, "given")
     plan = {**DEFAULTS, **plan}
     models = dictionary("models", plan.pop("models"), "{lille: {model: lille}}")
     languages, lengths, seeds = (
@@ -61,7 +62,9 @@ def expand(plan):
                     "parameters": json.dumps({**run, "seed": seed}),
                 }
                 rows.append({**row, **RESOURCES, **resources})
-    require(rows, "lengths", lengths, "at least one that a model and a task can take")
+    if not rows:
+        allowed = "at least one that a model and a task can take"
+        raise ParameterError("lengths", lengths, allowed)
     return rows
 
 

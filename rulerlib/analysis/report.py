@@ -17,7 +17,7 @@ import pandas as pd
 from rulerlib.analysis.accuracy import RESAMPLES
 from rulerlib.analysis.effective_length import THRESHOLD
 from rulerlib.analysis.scores import MARKED, NameList, read_predictions, scores, wanted
-from rulerlib.errors import flag, number, one_of, require, whole_number
+from rulerlib.errors import ParameterError, flag, number, one_of, whole_number
 from rulerlib.files import home
 from rulerlib.metrics import MEASURES
 from rulerlib.parsing import notebook_parameters
@@ -92,12 +92,12 @@ class Report:
             one_of("primary", self.primary, MEASURES)
         for name, least in (("bins", 1), ("examples", 1), ("resamples", 100), ("seed", 0)):
             whole_number(name, getattr(self, name), least)
-        holds = isinstance(self.claimed, Mapping)
-        require(holds, "claimed", self.claimed, 'a dictionary such as {"m": "128K"}')
+        if not isinstance(self.claimed, Mapping):
+            raise ParameterError("claimed", self.claimed, 'a dictionary such as {"m": "128K"}')
         models = wanted("compare", self.compare)
         _ = self._lengths
-        two = models is None or len({*models}) == 2
-        require(two, "compare", self.compare, "two models, or None")
+        if models is not None and len({*models}) != 2:
+            raise ParameterError("compare", self.compare, "two models, or None")
         object.__setattr__(self, "compare", models)
 
     @classmethod
@@ -121,8 +121,9 @@ class Report:
         if self.lengths is None:
             return None
         given = [self.lengths] if isinstance(self.lengths, int) else self.lengths
-        listed = isinstance(given, (list, tuple)) and given
-        require(listed, "lengths", given, "a length in tokens, a list of them, or None")
+        if not isinstance(given, (list, tuple)) or not given:
+            allowed = "a length in tokens, a list of them, or None"
+            raise ParameterError("lengths", given, allowed)
         return [whole_number("lengths", length, 1) for length in given]
 
     @cached_property

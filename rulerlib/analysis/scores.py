@@ -30,7 +30,6 @@ from rulerlib.errors import (
     is_number,
     is_text,
     one_of,
-    require,
 )
 from rulerlib.metrics import matches
 from rulerlib.samples import Prediction
@@ -95,8 +94,9 @@ def read_predictions(
             runs = [run for names_of_run, run in named if names_of_run & {*chosen}]
     if lengths is not None:
         measured = sorted({about["length"] for _, about in runs})
-        among = f"among those that were run: {', '.join(map(str, measured))}"
-        require(set(lengths) <= {*measured}, "lengths", [*lengths], among)
+        if not set(lengths) <= {*measured}:
+            among = f"among those that were run: {', '.join(map(str, measured))}"
+            raise ParameterError("lengths", [*lengths], among)
         runs = [run for run in runs if run[1]["length"] in lengths]
     for path, about in runs:
         predictions, counts = answers.evidence(path)
@@ -118,9 +118,11 @@ def wanted(parameter: str, names: NameList) -> list[str] | None:
     """
     if isinstance(names, str):
         names = parsing.listed(names)
-    several = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
-    require(names is None or several, parameter, names, "names, or None")
-    return list(names or ()) or None
+    if names is None:
+        return None
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise ParameterError(parameter, names, "names, or None")
+    return list(names) or None
 
 
 def _names(path: Path, about: Mapping[str, Any]) -> dict[str, set[str]]:
@@ -137,18 +139,21 @@ def _runs(folders: str | Path | Sequence[str | Path], studies: bool) -> list[_Ru
     runs: dict[str, _Run] = {}
     for folder in [folders] if isinstance(folders, (str, Path)) else folders:
         top = files.named("runs", folder, "a folder that exists").resolve()
-        require(top.is_dir(), "runs", str(folder), "a folder that exists")
+        if not top.is_dir():
+            raise ParameterError("runs", str(folder), "a folder that exists")
         # Fixed depth, because a folder of runs may contain other folders of runs.
         paths = [*top.glob("*/*/*/pred/*.jsonl")]
         if studies:
             paths += top.glob("studies/*/*/*/*/pred/*.jsonl")
         paths = sorted(path for path in paths if path.stem[0] != ".")
-        require(paths, "runs", str(folder), f"a folder with {LAYOUT}")
+        if not paths:
+            raise ParameterError("runs", str(folder), f"a folder with {LAYOUT}")
         for path in paths:
             about = _about(path)
             other, _ = runs.setdefault(json.dumps(about, sort_keys=True), (path, about))
-            twice = f"{other} and {path} answer the same questions with the same settings"
-            require(other == path, "runs", str(folder), f"left out, because {twice}")
+            if other != path:
+                twice = f"{other} and {path} answer the same questions with the same settings"
+                raise ParameterError("runs", str(folder), f"left out, because {twice}")
     return sorted(runs.values(), key=_position)
 
 

@@ -26,7 +26,7 @@ import pandas as pd
 import rulerlib
 from rulerlib import analysis, files
 from rulerlib.analysis.accuracy import BY
-from rulerlib.errors import HALF, DataError, require
+from rulerlib.errors import HALF, DataError, ParameterError
 from rulerlib.escaping import visible
 from rulerlib.explore import answers, cells
 from rulerlib.samples import Prediction
@@ -83,16 +83,19 @@ def write(
     """
     place = files.named("out", out, "a folder that does not exist yet").resolve()
     empty = not any(place.iterdir()) if place.is_dir() else not place.exists()
-    holds = empty or (place / _MARK).is_file()
-    require(holds, "out", str(out), "a new folder, or one that this command wrote before")
+    if not empty and not (place / _MARK).is_file():
+        allowed = "a new folder, or one that this command wrote before"
+        raise ParameterError("out", str(out), allowed)
     with files.filling(place) as target:
         for name in _OURS:
             (target / name).mkdir()
         table = _named_by_study(analysis.scores(_predictions(folders, stored)))
-        require(not table.empty, "runs", str(folders), "a folder in which there are answers")
+        if table.empty:
+            raise ParameterError("runs", str(folders), "a folder in which there are answers")
         for name in {*table["model"], *table["language"], *table["task"]}:
-            shown_names = f"a folder in which all names can be seen, unlike {name!r}"
-            require(visible(name) == name, "runs", str(folders), shown_names)
+            if visible(name) != name:
+                allowed = f"a folder in which all names can be seen, unlike {name!r}"
+                raise ParameterError("runs", str(folders), allowed)
         shown = {"rulerlib": rulerlib.__version__, **cells.columns(table), "prompts": prompts}
         shown["home"] = home
         numbers = {key: number for number, key in enumerate(cells.keys(table))}

@@ -306,8 +306,10 @@ class Operations(Haystack):
         super().__init__([*units, *first], "\n", tokenizer)
 
 
-# Every sample of a dataset needs one of seven.
-operations = functools.lru_cache(4 * (OTHERS + 1))(Operations)
+@functools.lru_cache(4 * (OTHERS + 1))
+def operations(seed: str, queried: int, tokenizer: Tokenizer) -> Operations:
+    """Return a list of operations; every sample of a dataset needs one of seven."""
+    return Operations(seed, queried, tokenizer)
 
 
 # --- The score ----------------------------------------------------------------------------------

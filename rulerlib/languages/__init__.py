@@ -42,7 +42,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from rulerlib import files
-from rulerlib.errors import DataError, MissingWordingError, is_text, one_of, require
+from rulerlib.errors import DataError, MissingWordingError, ParameterError, is_text, one_of
 from rulerlib.texts import filled, pieces_of
 
 if TYPE_CHECKING:
@@ -345,11 +345,13 @@ def _brought() -> dict[Path, Language]:
 def _bring(name: str, parameter: str) -> Language:
     """Return the language of a folder, and add the folder to `FOLDERS`."""
     folder = files.named(parameter, name, "the folder of a language pack").absolute()
-    allowed_values = f"one of {', '.join(available())}, or a folder with a {FILE}"
-    require((folder / FILE).is_file(), parameter, name, allowed_values)
+    if not (folder / FILE).is_file():
+        allowed = f"one of {', '.join(available())}, or a folder with a {FILE}"
+        raise ParameterError(parameter, name, allowed)
     language = _load(folder)
-    differs = language.code not in available()
-    require(differs, parameter, name, f"a pack with a code of its own, not '{language.code}'")
+    if language.code in available():
+        allowed = f"a pack with a code of its own, not '{language.code}'"
+        raise ParameterError(parameter, name, allowed)
     others = [path for path, other in _brought().items() if other.code != language.code]
     os.environ[FOLDERS] = os.pathsep.join(map(str, [*others, folder]))
     return language

@@ -46,10 +46,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rulerlib.errors import flag, require, whole_number
+from rulerlib import errors
+from rulerlib.errors import ParameterError, flag, whole_number
 from rulerlib.languages import Language
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Probe, Spans, told
-from rulerlib.tasks.family import Checked, knob, share
 
 MOST_FACTS = 100_000
 
@@ -58,7 +58,7 @@ MOST_PROBES = 20
 
 
 @dataclass(frozen=True)
-class Knobs(Checked):
+class Knobs:
     """The settings of the episodic suites.
 
     Attributes
@@ -87,29 +87,39 @@ class Knobs(Checked):
         The maximum number of tokens of a prompt, or None. It is only recorded here.
     """
 
-    facts: int = knob(20, whole_number, 1, MOST_FACTS)
-    distractors: int = knob(0, whole_number, 0, 40)
-    reward_share: float = knob(0.3, share)
-    pin_share: float = knob(0.1, share)
-    conversation: bool = knob(False, flag)
-    corrections: int = knob(0, whole_number, 0, 5)
-    sessions: int = knob(1, whole_number, 1, 12)
-    unanswerable: float = knob(0.0, share, 0.5)
-    context_budget: int | None = knob(None, whole_number, 64)
+    facts: int = 20
+    distractors: int = 0
+    reward_share: float = 0.3
+    pin_share: float = 0.1
+    conversation: bool = False
+    corrections: int = 0
+    sessions: int = 1
+    unanswerable: float = 0.0
+    context_budget: int | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.conversation:
-            one, none = "1 in a conversation", "0 in a conversation"
-            require(self.sessions == 1, "sessions", self.sessions, one)
-            require(not self.unanswerable, "unanswerable", self.unanswerable, none)
-        else:
-            require(not self.corrections, "corrections", self.corrections, "0 without conversation")
-        most = f"at most the number of facts ({self.facts})"
-        require(self.sessions <= self.facts, "sessions", self.sessions, most)
-        several = self.asked_about > 1 or not self.unanswerable
-        why = "0, because only one fact can be asked about"
-        require(several, "unanswerable", self.unanswerable, why)
+        whole_number("facts", self.facts, 1, MOST_FACTS)
+        whole_number("distractors", self.distractors, 0, 40)
+        errors.number("reward_share", self.reward_share, 0, 1)
+        errors.number("pin_share", self.pin_share, 0, 1)
+        flag("conversation", self.conversation)
+        whole_number("corrections", self.corrections, 0, 5)
+        whole_number("sessions", self.sessions, 1, 12)
+        errors.number("unanswerable", self.unanswerable, 0, 0.5)
+        if self.context_budget is not None:
+            whole_number("context_budget", self.context_budget, 64)
+        if self.conversation and self.sessions > 1:
+            raise ParameterError("sessions", self.sessions, "1 in a conversation")
+        if self.conversation and self.unanswerable:
+            raise ParameterError("unanswerable", self.unanswerable, "0 in a conversation")
+        if self.corrections and not self.conversation:
+            raise ParameterError("corrections", self.corrections, "0 without conversation")
+        if self.sessions > self.facts:
+            most = f"at most the number of facts ({self.facts})"
+            raise ParameterError("sessions", self.sessions, most)
+        if self.unanswerable and self.asked_about == 1:
+            why = "0, because only one fact can be asked about"
+            raise ParameterError("unanswerable", self.unanswerable, why)
 
     @property
     def most_probes(self) -> int:
@@ -268,8 +278,9 @@ class Events(Episodic):
         brought = self.most_probes * (knobs.distractors + 2)
         least = len(self._people) * min(map(len, self._days)) - brought
         most = max(0, least * knobs.sessions)
-        allowed = f"at most {most}, because this language has no more names"
-        require(knobs.facts <= most, "facts", knobs.facts, allowed)
+        if knobs.facts > most:
+            allowed = f"at most {most}, because this language has no more names"
+            raise ParameterError("facts", knobs.facts, allowed)
 
     def _episode(self, index: int, probes: int) -> Episode:
         rng = random.Random(f"{self.seed} events {index}")
@@ -520,8 +531,9 @@ class Conversations(Episodic):
         # Half of all things, so that a free one is found quickly.
         half = len(self.names.people) * len(self._things) // 2
         room = half - self.most_probes * knobs.distractors
-        allowed = f"at most {max(0, room)} in a conversation in this language"
-        require(knobs.facts <= room, "facts", knobs.facts, allowed)
+        if knobs.facts > room:
+            allowed = f"at most {max(0, room)} in a conversation in this language"
+            raise ParameterError("facts", knobs.facts, allowed)
 
     def _episode(self, index: int, probes: int) -> Episode:
         rng = random.Random(f"{self.seed} conversation {index}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.errors import require
+from rulerlib.errors import ParameterError
 from rulerlib.plots import base
 
 LOOKS = {
@@ -116,8 +116,8 @@ def matrix(
     """
     base.check(table, "measured preset")
     rows = _named(table)
-    alone = not rows.duplicated(["name", "panel"]).any()
-    require(alone, "table", "of several kinds", "of one model, language and size")
+    if rows.duplicated(["name", "panel"]).any():
+        raise ParameterError("table", "of several kinds", "of one model, language and size")
     names = list(dict.fromkeys(rows["name"]))
     figure, drawn = _panels(rows, names)
     for axes, suite, part in drawn:

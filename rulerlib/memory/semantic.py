@@ -33,10 +33,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
 
-from rulerlib.errors import one_of, require, whole_number
+from rulerlib.errors import ParameterError, one_of, whole_number
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Names, Probe, Spans, told
 from rulerlib.memory.sentences import RELATIONS, RULES
-from rulerlib.tasks.family import Checked, knob
 
 KINDS = ("person", "town", "ship", "river")
 """The kinds of names."""
@@ -53,7 +52,7 @@ PROBES, CHAINS = 8, 240
 
 
 @dataclass(frozen=True)
-class Knobs(Checked):
+class Knobs:
     """The settings of facts that link into chains.
 
     Attributes
@@ -70,16 +69,21 @@ class Knobs(Checked):
         chain as long as that of the question, or shorter if ``facts`` are few.
     """
 
-    facts: int = knob(20, whole_number, 1, FACTS)
-    hop_depth: int = knob(2, whole_number, 2, 4)
-    contradictions: str | None = knob(None, one_of, RULES)
-    distractors: int = knob(4, whole_number, 0, DISTRACTORS)
+    facts: int = 20
+    hop_depth: int = 2
+    contradictions: str | None = None
+    distractors: int = 4
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        whole_number("facts", self.facts, 1, FACTS)
+        whole_number("hop_depth", self.hop_depth, 2, 4)
+        if self.contradictions is not None:
+            one_of("contradictions", self.contradictions, RULES)
+        whole_number("distractors", self.distractors, 0, DISTRACTORS)
         least = self.hop_depth + self.contradicted + sum(self.shortest)
-        allowed = f"at least {least} for these chains and distractors"
-        require(self.facts >= least, "facts", self.facts, allowed)
+        if self.facts < least:
+            allowed = f"at least {least} for these chains and distractors"
+            raise ParameterError("facts", self.facts, allowed)
 
     @property
     def contradicted(self) -> int:

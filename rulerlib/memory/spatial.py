@@ -35,11 +35,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from rulerlib import errors
 from rulerlib.errors import whole_number
 from rulerlib.languages import Language, slots
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Probe, told
 from rulerlib.memory.sentences import ReadFact
-from rulerlib.tasks.family import Checked, knob, share
 
 QUESTIONS = ("length", "route", "stand")
 """The kinds of questions, which alternate."""
@@ -65,7 +65,7 @@ Cell = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Knobs(Checked):
+class Knobs:
     """The settings of walks through a grid.
 
     Attributes
@@ -76,8 +76,12 @@ class Knobs(Checked):
         The share of blocked cells, 0 to 0.4.
     """
 
-    grid_size: int = knob(5, whole_number, 3, 12)
-    obstacle_density: float = knob(0.2, share, DENSEST)
+    grid_size: int = 5
+    obstacle_density: float = 0.2
+
+    def __post_init__(self) -> None:
+        whole_number("grid_size", self.grid_size, 3, 12)
+        errors.number("obstacle_density", self.obstacle_density, 0, DENSEST)
 
     @property
     def most_probes(self) -> int:

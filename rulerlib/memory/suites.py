@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from rulerlib import languages
-from rulerlib.errors import dictionary, one_of, require, whole_number
+from rulerlib.errors import ParameterError, dictionary, one_of, whole_number
 from rulerlib.languages import Language
 from rulerlib.memory import episodic, semantic, spatial
 from rulerlib.memory.episodes import Episode, Episodes, fingerprint
@@ -123,8 +123,9 @@ class Recipe:
             one_of("knob", name, vars(SUITES[self.suite].knobs))
         object.__setattr__(self, "changes", changes)
         most = self.episodes.most_probes
-        allowed = f"at most {most}, the maximum for an episode of {self.suite} with these knobs"
-        require(self.probes <= most, "probes", self.probes, allowed)
+        if self.probes > most:
+            allowed = f"at most {most}, the maximum for an episode of {self.suite} with these knobs"
+            raise ParameterError("probes", self.probes, allowed)
 
     @cached_property
     def knobs(self) -> Any:

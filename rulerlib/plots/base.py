@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from rulerlib import packages
-from rulerlib.errors import require
+from rulerlib.errors import ParameterError
 from rulerlib.labels import in_words, thousands
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def check(table: pd.DataFrame, holds: str) -> None:
         If `matplotlib` is not installed.
     """
     pyplot()
-    require(not table.empty, "table", "empty", f"a table with at least one {holds}")
+    if table.empty:
+        raise ParameterError("table", "empty", f"a table with at least one {holds}")
 
 
 # --- Panels -----------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib import checkpoints, packages
-from rulerlib.errors import DataError, MissingWordingError, ParameterError, require
+from rulerlib.errors import DataError, MissingWordingError, ParameterError
 from rulerlib.languages import NEEDED_BY, Language
 from rulerlib.sources.schemas import Collection, Question, Rows, has_passages, read_row
 from rulerlib.texts import read_file
@@ -69,8 +69,9 @@ def open_source(name: str, side: str = "validation") -> Rows:
     if path is not None:
         rows = _read_json(path)
     else:
-        hub_name = _HUB_NAME.fullmatch(name) and not name.endswith((".json", ".jsonl", ".gz"))
-        require(hub_name, "source", name, "a file that exists, or a hub name 'owner/name'")
+        if not _HUB_NAME.fullmatch(name) or name.endswith((".json", ".jsonl", ".gz")):
+            allowed = "a file that exists, or a hub name 'owner/name'"
+            raise ParameterError("source", name, allowed)
         rows = _numbered("row", _load_from_hub(name, side))
     collection = Collection()
     for place, row in rows:

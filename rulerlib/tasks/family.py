@@ -13,12 +13,12 @@ import random
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
-from rulerlib.errors import DataError, MissingWordingError, ParameterError, number, whole_number
+from rulerlib.errors import DataError, MissingWordingError, ParameterError, whole_number
 from rulerlib.filling import Budget, Filled, Take, TooLongError, fill
 from rulerlib.haystack import Draft, Haystack, prose
 from rulerlib.languages import Language, placeholders, read_toml
@@ -384,36 +384,3 @@ def wording_of(path: Path) -> dict[str, Any]:
                 what = " with {context} in it" if needed else ""
                 raise DataError(f"{path}: [{code}] needs a text '{name}'{what}.")
     return tables
-
-
-# --- Checks of parameters by field, for the suites of memory -------------------------------------
-
-
-def share(name: str, value: Any, most: float = 1) -> None:
-    """Check that a parameter is a number from 0 to ``most``."""
-    number(name, value, 0, most)
-
-
-def knob(default: Any, check: Callable[..., Any], *limits: Any) -> Any:
-    """Return a dataclass field that `Checked` checks with ``check(name, value, *limits)``.
-
-    If the default is None, None is allowed.
-    """
-    return field(default=default, metadata={"check": check, "limits": limits})
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A dataclass that checks each `knob` when it is made.
-
-    Raises
-    ------
-    ParameterError
-        If a value is not allowed.
-    """
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if "check" in item.metadata and not (value is None and item.default is None):
-                item.metadata["check"](item.name, value, *item.metadata["limits"])

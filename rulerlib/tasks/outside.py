@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib import plugins, tasks
-from rulerlib.errors import ParameterError, RulerError, require, shortened
+from rulerlib.errors import ParameterError, RulerError, shortened
 from rulerlib.tasks.family import Task, wording_of
 
 _WANTED = "a dictionary of tasks by name"
@@ -83,7 +83,8 @@ def _loaded(name: str) -> dict[str, Task]:
     family: Any = plugins.load("tasks", name, _WANTED)
 
     def check(holds: object, what: str) -> None:
-        require(holds, "tasks", name, f"{_WANTED}{what}")
+        if not holds:
+            raise ParameterError("tasks", name, f"{_WANTED}{what}")
 
     check(isinstance(family, Mapping) and family, f", not {type(family).__name__}")
     for task_name, task in family.items():

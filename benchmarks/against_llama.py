@@ -29,7 +29,7 @@ LENGTH = 512
 
 
 def answer_with_llama_cpp() -> None:
-    """Do what stands in each line of the standard input, in llama.cpp's environment."""
+    """Run the command in each line of the standard input, in llama.cpp's environment."""
     import ctypes
 
     import llama_cpp
@@ -171,7 +171,7 @@ def compare(python: str, name: str, count: int, most: int) -> None:
         )
         print(
             f"{one} | {two}: nats a token: mean {differences.mean():.2g},"
-            f" 95 % below {np.quantile(differences, 0.95):.2g}, most {differences.max():.2g}"
+            f" 95% below {np.quantile(differences, 0.95):.2g}, most {differences.max():.2g}"
         )
     for one, two in itertools.combinations(written, 2):
         differ = sum(

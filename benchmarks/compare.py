@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=int, default=1000)
     runs = parser.parse_args().runs
-    print("| A, B | answers | verdict | share of runs | median | 95 % | the other rule |")
+    print("| A, B | answers | verdict | share of runs | median | 95% | the other rule |")
     print("|---|---|---|---|---|---|---|")
     rows = [*BREAKS, *SAME, *ALIKE]
     with Progress(len(rows) * runs, "comparisons") as bar:

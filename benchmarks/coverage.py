@@ -4,10 +4,10 @@
     python benchmarks/coverage.py --only Wilson recall --rounds 500
 
 Answers are drawn whose true rates are known, the interval is computed from them as the tables do
-it, and it is counted how often it holds the truth; wanted is 95 %. One row for each interval, way
-of drawing and rate, one column for each number of samples. The counts of right answers are whole
-numbers, so coverage jumps up and down as the rate changes: each round draws its rate evenly from
-p - d to p + d, d = (1 - p) / 5. The table is Markdown and goes to standard output, progress to
+it, and it is counted how often it holds the truth; the target is 95%. One row for each interval,
+way of drawing and rate, one column for each number of samples. The counts of right answers are
+whole numbers, so coverage jumps up and down as the rate changes: each round draws its rate evenly
+from p - d to p + d, d = (1 - p) / 5. The table is Markdown and goes to standard output, progress to
 standard error.
 """
 
@@ -295,7 +295,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--rounds", type=int, default=200, help="of each cell; means: four times")
     parser.add_argument(
-        "--only", nargs="+", help="rows in whose first two columns one of these stands"
+        "--only", nargs="+", help="rows whose first two columns contain one of these"
     )
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="numbers of samples")
     parser.add_argument("--seed", type=int, default=0)

@@ -63,8 +63,8 @@ BITS = {"32": "32 bits", "8": "8 bits", "4": "4 bits"}
 SHARES = (25, 50, 75, 90)
 DROPPED = {
     "": "nothing",
-    **{f"oldest-{share}": f"the oldest {share} %" for share in SHARES},
-    **{f"least-{share}": f"the least attended {share} %" for share in SHARES},
+    **{f"oldest-{share}": f"the oldest {share}%" for share in SHARES},
+    **{f"least-{share}": f"the least attended {share}%" for share in SHARES},
 }
 
 # The shades of a cell of the heatmap, from nothing found to all.
@@ -202,8 +202,8 @@ def about(play: Playground) -> dict[str, Any]:
         "where": TEXTS["where"],
         "must": errors.MUST,
         "control": texts.CONTROL,
-        "wanted": show.WANTED,
-        "silent": show.SILENT,
+        "reference": show.REFERENCE,
+        "empty": show.EMPTY,
         "looked": LOOKED,
         "words": WORDS,
         "colours": show.COLOURS,
@@ -358,7 +358,7 @@ def form() -> Iterator[str]:
 
 
 def field(name: str, label: str, control: str, value: str = "") -> str:
-    """Return the HTML of a control under its label, and of the value that it stands at."""
+    """Return the HTML of a control under its label, and of its current value."""
     said = f'<output data-part="{name}-value" aria-hidden="true">{value}</output>' if value else ""
     return f'<div><label for="needle-{name}">{label}</label>{said}{control}</div>'
 

@@ -147,7 +147,7 @@ def beside(accuracy: pd.DataFrame, code: str = "en") -> pd.DataFrame:
     ----------
     accuracy
         Of `book.tables.Tables`: every language asked for the same tasks with the same seeds, so
-        that sample by sample the needles stand at the same depths. Of a length at which one has
+        that sample by sample the needles are at the same depths. Of a length at which one has
         more samples than another, the first are taken that all have.
     code
         Of the language that the others are set beside.
@@ -156,7 +156,7 @@ def beside(accuracy: pd.DataFrame, code: str = "en") -> pd.DataFrame:
     -------
     DataFrame
         ``length``, ``language``, ``n`` (pairs of answers), ``score`` (wholly right, from 0 to 1),
-        and ``difference`` from ``code`` with ``low`` and ``high``, the ends of its 95 % interval
+        and ``difference`` from ``code`` with ``low`` and ``high``, the ends of its 95% interval
         for paired answers (`rulerlib.analysis.pairs.newcombe`).
 
     Raises

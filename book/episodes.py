@@ -41,7 +41,7 @@ class EpisodeExample(Generated):
             yield from in_language(code, fenced(f"{taught}\n\n{probe.text}"))
             yield ""
             wanted = ", ".join(f"`{gold}`" for gold in probe.golds)
-            yield f"Wanted: {wanted}"
+            yield f"Reference: {wanted}"
             yield "````````"
         yield "`````````"
 

@@ -237,7 +237,7 @@ class Example(Generated):
             yield from in_language(code, fenced(prompt))
             yield ""
             wanted = ", ".join(f"`{output}`" for output in sample.outputs)
-            yield f"Wanted: {wanted}"
+            yield f"Reference: {wanted}"
             yield "````````"
         yield "`````````"
 

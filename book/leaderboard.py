@@ -109,13 +109,13 @@ def facts_of(path: str | Path) -> pd.DataFrame:
     Raises
     ------
     DataError
-        If a model stands there twice.
+        If a model is in it twice.
     """
     facts = pd.read_csv(path, keep_default_na=False, na_values={name: [""] for name in NUMBERS})
     facts["model"], facts["trained_length"] = names(facts), facts["trained_length"].astype("Int64")
     twice = facts.loc[facts["model"].duplicated(), "model"]
     if len(twice):
-        raise DataError(f"{path}: {twice.iloc[0]} stands there twice.")
+        raise DataError(f"{path}: {twice.iloc[0]} is in it twice.")
     return facts.drop(columns="size")
 
 

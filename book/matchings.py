@@ -28,7 +28,7 @@ def matchings(table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         `rulerlib.analysis.BY`, ``n``, and each measure of `rulerlib.scoring.LIST` from 0 to
-        1 with its 95 % interval, such as ``recall``, ``recall low`` and ``recall high``; and the
+        1 with its 95% interval, such as ``recall``, ``recall low`` and ``recall high``; and the
         numbers of answers in ``DISAGREE``. Empty if no task has both.
     """
     rows = table[table["measure"].isin(LIST.measures)]

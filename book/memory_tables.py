@@ -165,7 +165,7 @@ class MemoryTables(Tables):
 
         Without a memory, less than `SATURATED` of ``episodic`` is answered to the letter; with
         one, `GAIN` more of ``episodic_multi`` than without, normalized, question by question. A
-        target is reached or missed where the whole 95 % interval says so.
+        target is reached or missed where the whole 95% interval says so.
         """
         import pandas as pd
 

@@ -460,7 +460,7 @@ class Tables:
         -------
         DataFrame
             A row for each task and length asked in both: the two means, their difference and its
-            95 % interval, from those of the means (`rulerlib.intervals.recovered`): the samples
+            95% interval, from those of the means (`rulerlib.intervals.recovered`): the samples
             of two languages are drawn apart. Empty where nothing was asked in both.
         """
         import pandas as pd

@@ -42,7 +42,7 @@ COLOURS: dict[str, str] = _LOOKS["colours"]
 
 _ASKED = ("needle", "hop", "document")
 
-WANTED, SILENT = "Wanted:", "It said nothing."
+REFERENCE, EMPTY = "Reference:", "(empty)"
 
 
 def run(run: Run) -> Html:
@@ -56,7 +56,7 @@ def run(run: Run) -> Html:
     tasks = {cell.task for cell in run.cells}
     names = listed([name for name in run.tasks if name in tasks])
     first = (
-        f"{run.name} is asked {names} at {_lengths(run.cells)} tokens:"
+        f"{run.name} answers {names} at {_lengths(run.cells)} tokens:"
         f" {_count(run, run.cells)}. Language: {language}"
         f"{f', with questions in {other}' if other else ''}."
         f"{_too_short(run)}{_repeated([*run.cells, *run.study_cells], run)}"
@@ -88,7 +88,7 @@ def _too_short(run: Run) -> str:
         for length in run.lengths
     }
     clauses = [f"{listed(names)} at {thousands(at)}" for at, names in left.items() if names]
-    return f" Not asked, because the length is too short: {'; '.join(clauses)}." if clauses else ""
+    return f" Left out, because the length is too short: {'; '.join(clauses)}." if clauses else ""
 
 
 def _repeated(cells: Sequence[Cell], run: Run) -> str:
@@ -98,7 +98,7 @@ def _repeated(cells: Sequence[Cell], run: Run) -> str:
         if factor := run.repeats(cell):
             most[cell.length] = max(factor, most.get(cell.length, 0))
     times = [f"{factor:g} times at {thousands(at)}" for at, factor in sorted(most.items())]
-    begin = " The haystacks repeat their texts: on average a sentence stands there"
+    begin = " The haystacks repeat their texts: on average, a sentence occurs"
     return f"{begin} {listed(times, 8)}." if times else ""
 
 
@@ -135,8 +135,8 @@ def _decoded(run: Run) -> str:
     how = (
         "Greedy decoding"
         if decoding.greedy
-        else f"Tokens drawn at temperature {decoding.temperature:g}"
-        + (f", {decoding.samples} answers to each question" if decoding.samples > 1 else "")
+        else f"Sampling at temperature {decoding.temperature:g}"
+        + (f", {decoding.samples} answers per question" if decoding.samples > 1 else "")
     )
     seed = "" if run.given else f", questions of seed {run.seed}"
     template = run.loaded_engine.tokenizer.chat_template
@@ -188,8 +188,8 @@ def sample(record: Sample, context: int = 700) -> Html:
         facts += f"; depth {_listed(record.depths)}"
     return Html(
         f"<div lang='{record.language}' style='{BOX}'>{''.join(shown)}</div>{legend}"
-        f"<div><b>{WANTED}</b> {spoken(wanted, record.language)} ({markup(facts)})</div>",
-        f"{''.join(lines)}\n\n{WANTED} {wanted} ({facts}){operands_told}",
+        f"<div><b>{REFERENCE}</b> {spoken(wanted, record.language)} ({markup(facts)})</div>",
+        f"{''.join(lines)}\n\n{REFERENCE} {wanted} ({facts}){operands_told}",
     )
 
 
@@ -223,7 +223,7 @@ def _wanted(outputs: Sequence[str], task: str) -> str:
 
 
 def answers(table: pd.DataFrame) -> Html:
-    """Return wrong answers with the wanted ones; only both ends of a very long one are shown.
+    """Return wrong answers with the right ones; only both ends of a very long one are shown.
 
     Parameters
     ----------
@@ -248,14 +248,16 @@ def answers(table: pd.DataFrame) -> Html:
 def answer_box(
     about: str, pred: str, wanted: str, language: str, prompt: str = "", edge: str = "#8884"
 ) -> Html:
-    """Return a box with the prompt (if given), the wanted answer and the model's answer."""
+    """Return a box with the prompt (if given), the right answer and the model's answer."""
     wanted, pred, prompt = shortened(wanted), shortened(pred.strip()), shortened(prompt)
     question = f"{spoken(prompt, language)}\n\n" if prompt else ""
     return Html(
         f"<div style='{BOX};border-left:4px solid {edge}'><b>{markup(about)}</b>\n{question}"
-        f"<div>wanted: {spoken(wanted, language)}</div>"
-        f"said: {spoken(pred, language) if pred else f'<i>{SILENT}</i>'}</div>",
-        "\n".join([about, *filter(None, [prompt]), f"wanted: {wanted}", f"said: {pred or SILENT}"]),
+        f"<div>reference: {spoken(wanted, language)}</div>"
+        f"answer: {spoken(pred, language) if pred else f'<i>{EMPTY}</i>'}</div>",
+        "\n".join(
+            [about, *filter(None, [prompt]), f"reference: {wanted}", f"answer: {pred or EMPTY}"]
+        ),
     )
 
 

@@ -1,7 +1,7 @@
 """Tables as a notebook shows them: shares in percent, intervals in one column, numbers flush right.
 
 >>> percent_of(0.925), between(0.801, 0.974, 100, 1)
-('92.5 %', '80.1 – 97.4')
+('92.5%', '80.1 – 97.4')
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rulerlib.metrics import MEASURES
 if TYPE_CHECKING:
     import pandas as pd
 
-INTERVAL = "95 %"
+INTERVAL = "95%"
 """Part of the name of each column of intervals."""
 
 SHORT = 34
@@ -28,7 +28,7 @@ SHORT = 34
 
 def percent_of(share: float) -> str:
     """Return a share in percent, or a dash for NaN."""
-    return "–" if math.isnan(share) else f"{100 * share:.1f} %"
+    return "–" if math.isnan(share) else f"{100 * share:.1f}%"
 
 
 def intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd.DataFrame:
@@ -40,7 +40,7 @@ def intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd.
             scale = 100 if (mean.strip() in shares if mean else shares) else 1
             ends = zip(shown[low], shown.pop(f"{mean}high"), strict=True)
             shown[low] = [between(*pair, scale, precision) for pair in ends]
-            label = f"{mean.strip()}, 95 %" if mean else "95 % interval"
+            label = f"{mean.strip()}, 95%" if mean else "95% interval"
             shown = shown.rename(columns={low: label})
     return shown
 
@@ -110,8 +110,8 @@ def table(
 ) -> Any:
     """Return a styled table, with shares as percentages and each interval in one column.
 
-    Columns ``low`` and ``high`` become ``95 % interval``; ``x low`` and ``x high`` become
-    ``x, 95 %``. Columns with one value, except shares and intervals, move to the caption; if the
+    Columns ``low`` and ``high`` become ``95% interval``; ``x low`` and ``x high`` become
+    ``x, 95%``. Columns with one value, except shares and intervals, move to the caption; if the
     measure does, it becomes the name of ``mean``. An empty table is replaced by its
     ``attrs["why"]``.
 
@@ -143,7 +143,7 @@ def table(
     shares = [name for name in shares if name in shown]
     if "shares" in shown:
         shown["shares"] = [
-            ", ".join(f"{outcome}: {100 * often:.0f} %" for outcome, often in outcomes.items())
+            ", ".join(f"{outcome}: {100 * often:.0f}%" for outcome, often in outcomes.items())
             for outcomes in shown["shares"]
         ]
     numbers = numeric(shown, shares)
@@ -162,7 +162,7 @@ def table(
 def _constant(shown: pd.DataFrame, kept: Iterable[str]) -> list[Any]:
     """Return the columns with one value, except results; model and language come first.
 
-    A score of 0 % in every row is a result. In a single row only the model, language, measure and
+    A score of 0% in every row is a result. In a single row only the model, language, measure and
     category count as constant.
     """
     names = ("model", "language", "measure", "category")

@@ -106,7 +106,7 @@ def test_the_table_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_
 def test_answers_can_be_read_with_the_keyboard_alone(reader, address):
     own = reader()
     page = own.page
-    link = page.get_by_role("link", name="28.6 %, 7 samples of poor, da, niah_single_2, 800")
+    link = page.get_by_role("link", name="28.6%, 7 samples of poor, da, niah_single_2, 800")
     link.focus()
     page.keyboard.press("Enter")
     expect(page.locator("#sample h3")).to_contain_text("Sample 0: ✗")
@@ -122,7 +122,7 @@ def test_answers_can_be_read_with_the_keyboard_alone(reader, address):
     page.keyboard.press("Space")
     expect(page.locator("#samples li")).to_have_count(5)
     # Wrong answers can be searched.
-    wanted = page.get_by_role("group", name="Wanted").inner_text()
+    wanted = page.get_by_role("group", name="Reference").inner_text()
     page.get_by_label("Answer, wanted or mistake").fill(wanted.upper())
     expect(page.locator("#samples li")).to_have_count(1)
     expect(page.locator("#sample")).to_contain_text(wanted)
@@ -145,7 +145,7 @@ def test_answers_are_shown_as_text_and_parts_are_marked(reader):
     assert page.evaluate("window.harmed") is None
     assert answer.locator("script, img").count() == 0
     prompt = page.get_by_role("group", name="Prompt", exact=True)
-    wanted = page.get_by_role("group", name="Wanted").inner_text().split("\n")
+    wanted = page.get_by_role("group", name="Reference").inner_text().split("\n")
     expect(prompt.locator("mark.needle")).to_have_count(4)
     assert {*wanted} <= {*prompt.locator("mark.value").all_inner_texts()}
     assert "niah_multiquery" in page.locator("#sample code").inner_text()

@@ -10,7 +10,7 @@ from rulerlib.memory import bench, presets
 from rulerlib.memory.episodes import Episode, Fact, Probe
 from rulerlib.memory.suites import SUITES
 from rulerlib.samples import Prediction
-from rulerlib.show import WANTED
+from rulerlib.show import REFERENCE
 
 pytest.importorskip("pandas")
 pytest.importorskip("yaml")
@@ -82,7 +82,7 @@ def test_an_example_marks_the_needed_facts():
             assert f"{fact.text} ← needed" in shown.text
         assert shown.markup.startswith("<div lang='en' ")
         assert shown.markup.count("<mark") == len(probe.needs) + 1, "and one in the legend"
-        assert f"{WANTED} {', '.join(probe.golds)}" in shown.text
+        assert f"{REFERENCE} {', '.join(probe.golds)}" in shown.text
     with pytest.raises(ParameterError, match="did you mean 'spatial'"):
         report.example("spatal")
 
@@ -96,4 +96,4 @@ def test_taught_and_generated_text_is_escaped():
         assert "\u202e" not in shown.markup + repr(shown)
     assert "&lt;script&gt;" in said.markup
     silent = show_answers([("rag", Prediction(0, "?", ["a"], " "))])
-    assert "It said nothing." in silent.text
+    assert "(empty)" in silent.text

@@ -109,14 +109,14 @@ def test_slider_moves_the_needle_and_the_model_finds_it(page):
     settle(page, ask, "ArrowLeft")
     playwright.expect(slider).to_have_attribute("aria-valuetext", re.compile(r"^99"))
     # The notebook itself has asked at 0, 50 and 100 %.
-    playwright.expect(page.get_by_role("button", name="100 %: 1 of 1")).to_be_visible()
+    playwright.expect(page.get_by_role("button", name="100%: 1 of 1")).to_be_visible()
     ask.focus()
     page.keyboard.press("Enter")
-    answer = page.get_by_role("status").filter(has_text="at depth 99 %")
+    answer = page.get_by_role("status").filter(has_text="at depth 99%")
     playwright.expect(answer.filter(has_text="Right.")).to_be_visible()
     value = re.search(r"is: (\d{7})\.", prompt.inner_text())[1]
     assert value in answer.inner_text()
-    playwright.expect(page.get_by_role("button", name="100 %: 2 of 2")).to_be_visible()
+    playwright.expect(page.get_by_role("button", name="100%: 2 of 2")).to_be_visible()
     assert page.errors == []
 
 

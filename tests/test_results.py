@@ -250,7 +250,7 @@ def test_the_page_shows_them(small, tmp_path):
     assert all(len(each["text/plain"]) > 40 for each in pictures)
     whole = " ".join(each.get("text/html", "") for each in data)
     assert results.NONE_YET not in whole
-    assert "95 % interval" in whole
+    assert "95% interval" in whole
     for title, any_right in scored.items():
         assert f">{title}{'' if any_right else ': recall'}</caption>" in whole
 

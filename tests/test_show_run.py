@@ -47,5 +47,5 @@ def test_a_run_shows_its_decoding_and_languages():
     assert first.endswith("2 questions. Language: Dansk, with questions in English.")
     named = "<bdi lang='da'>Dansk</bdi>, with questions in <bdi lang='en'>English</bdi>."
     assert named in show.run(run).markup
-    assert second.startswith("Tokens drawn at temperature 0.7, 4 answers to each question,")
+    assert second.startswith("Sampling at temperature 0.7, 4 answers per question,")
     assert "study" not in second

@@ -28,7 +28,7 @@ RESAMPLES = 2000
 
 
 def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = BY) -> pd.DataFrame:
-    """Return means of a measure with their 95 % interval.
+    """Return means of a measure with their 95% interval.
 
     The interval is Wilson's for independent samples, and based on the variance for recall. If
     samples share contexts, it is cluster-robust, and ``design_effect`` is the factor by which
@@ -98,13 +98,13 @@ def by_fact(table: pd.DataFrame, fact: str) -> pd.DataFrame:
     rows = table.assign(**{fact: [facts.get(fact) for facts in table["facts"]]})
     rows = rows.dropna(subset=fact)
     if rows.empty:
-        why = table.attrs.get("why", f"Of no question '{fact}' is known.")
+        why = table.attrs.get("why", f"No question has a value of '{fact}'.")
         return nothing(why, [*BY, fact])
     return accuracy(rows, by=(*BY, fact))
 
 
 def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFrame:
-    """Return means of any column of values from 0 to 1, with their 95 % interval.
+    """Return means of any column of values from 0 to 1, with their 95% interval.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ AROUND = 100
 """Characters on either side of a part that are shown."""
 
 LONGEST_PART = 1500
-"""Characters of a part that are shown; a question always stands in full."""
+"""Characters of a part that are shown; a question is always shown in full."""
 
 MOST_PARTS = 60
 """Parts that are shown: a list of words has thousands of them."""

@@ -28,13 +28,13 @@ from rulerlib.samples import Prediction as Prediction
 from rulerlib.tasks import RULER
 
 NAMES = ("model", "language", "task")
-"""The columns of names, which stand once under ``names`` and as numbers in their column."""
+"""The columns of names, which are stored once, under ``names``, and as indices in their column."""
 
 MOST_MODELS = 10
 """Models that are compared two by two; each further one is compared with the first alone."""
 
 STUDY = ": "
-"""What stands between the name of a study and the task, in the name of a task of a study."""
+"""The separator between the names of a study and its task."""
 
 _MEANS = ("mean", "low", "high")
 

@@ -241,8 +241,8 @@ def show_episode(taught: Episode, probe: Probe, language: str = "") -> Html:
     return Html(
         f"<div{spoken_in} style='{show.BOX}'>{facts}\n\n<b>{markup(probe.text)}</b></div>"
         f"<div><mark style='{mark}'>needed for the answer</mark>"
-        f" <b>{show.WANTED}</b> <bdi{spoken_in}>{markup(wanted)}</bdi></div>",
-        "\n".join([*lines, "", probe.text, f"{show.WANTED} {wanted}"]),
+        f" <b>{show.REFERENCE}</b> <bdi{spoken_in}>{markup(wanted)}</bdi></div>",
+        "\n".join([*lines, "", probe.text, f"{show.REFERENCE} {wanted}"]),
     )
 
 

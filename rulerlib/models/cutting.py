@@ -1,7 +1,7 @@
 """Truncating prompts in their middle, and answers at their first stop string.
 
 A prompt that is too long is rejected, or loses its middle if that is allowed: its instruction
-stands at the beginning and its question at the end. Stop strings within thinking do not count.
+is at the beginning and its question at the end. Stop strings within thinking do not count.
 
 >>> cut_tokens([1, 2, 3, 4, 5, 6], 4)
 [1, 2, 5, 6]

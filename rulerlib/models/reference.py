@@ -1,7 +1,7 @@
 """The reference reader: it answers a prompt by the grammar of the tasks, without a model.
 
 It reads the prompt as text, finds out which task's question it ends with, and answers from what
-stands before it, never from a sample's references. So it shows what can be answered from a prompt,
+comes before it, never from a sample's references. So it shows what can be answered from a prompt,
 and tests a whole chain without a model. With ``window`` or ``forgets`` it makes known mistakes, for
 lessons and simulations:
 

@@ -164,7 +164,7 @@ class Page:
     def _make_grid(self) -> Any:
         w, lengths = self._w, self.play.lengths
         for depth, length in itertools.product(ROWS, lengths):
-            cell = w.Button(tooltip=f"Ask at depth {depth} %, {length:,} tokens")
+            cell = w.Button(tooltip=f"Ask at depth {depth}%, {length:,} tokens")
             ask = functools.partial(self._ask, depth=depth, length=length)
             cell.on_click(self._guarded(ask))
             self.cells[depth, length] = cell
@@ -257,6 +257,6 @@ class Page:
         for (depth, length), cell in self.cells.items():
             place = depth_bin(depth, len(ROWS)), length
             n, share = shares.get(place, (0, float("nan")))
-            cell.description = f"{depth} %: " + (f"{round(share * n)} of {n}" if n else "ask")
+            cell.description = f"{depth}%: " + (f"{round(share * n)} of {n}" if n else "ask")
             cell.style.button_color, cell.style.text_color = plots.shade(share)
             cell.layout.border = "2px solid #2563eb" if place == here else "1px solid #8888"

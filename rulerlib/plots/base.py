@@ -178,7 +178,7 @@ def look(number: int) -> dict[str, Any]:
 
 def in_percent(axis: Any, whole: float = 1) -> None:
     """Show the numbers of an axis in percent of ``whole``."""
-    axis.set_major_formatter(lambda value, _: f"{100 * value / whole:.0f} %")
+    axis.set_major_formatter(lambda value, _: f"{100 * value / whole:.0f}%")
 
 
 def dots(axes: Axes, places: Any, values: Any, lows: Any, highs: Any) -> None:

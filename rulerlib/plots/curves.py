@@ -32,7 +32,7 @@ def curves(
     base.check(table, "measured length")
     groups, tasks = _together(table), base.by_name(table, "task")
     size = (7 if len(groups) == 1 else 5.5, 4 if len(groups) <= 2 else 3.6)
-    label = f"{base.measured(table)} (95 % interval)"
+    label = f"{base.measured(table)} (95% interval)"
     figure, panels = base.panels(len(groups), 2, label, size)
     for axes, names in zip(panels, groups, strict=True):
         parts = {", ".join(dict.fromkeys([in_words(name), name])): tasks[name] for name in names}
@@ -88,7 +88,7 @@ def models(
     parts = base.by_name(averaged, "line")
     tasks = sorted({*averaged["tasks"]})
     number = f"{tasks[0]} to {tasks[-1]}" if len(tasks) > 1 else f"{tasks[0]}"
-    label = f"average over {number} {'task' if tasks == [1] else 'tasks'} (95 % interval)"
+    label = f"average over {number} {'task' if tasks == [1] else 'tasks'} (95% interval)"
     figure, (axes,) = base.panels(1, 1, label, (7, 4))
     base.lines(axes, parts, "average", 100, averaged["length"], trained)
     if threshold is not None:
@@ -127,7 +127,7 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
     if "length" in table and table["length"].nunique() > 1:
         groups = base.by_name(table.assign(group=table.get("group", "")), "group")
         size = (7, 4) if len(groups) == 1 else (5.5, 3.6)
-        figure, panels = base.panels(len(groups), 2, f"{what} (95 % interval)", size)
+        figure, panels = base.panels(len(groups), 2, f"{what} (95% interval)", size)
         for axes, (group, rows) in zip(panels, groups.items(), strict=True):
             base.lines(axes, base.by_name(rows, "setting"), "mean", 1, table["length"], trained)
             if len(groups) > 1:
@@ -141,5 +141,5 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
         alone.set_xlim(-0.03, 1.03)
         base.in_percent(alone.xaxis)
         at = f" at {thousands(int(table['length'].iloc[0]))} tokens" if "length" in table else ""
-        alone.set_xlabel(f"{what}{at} (bar: 95 % interval)")
+        alone.set_xlabel(f"{what}{at} (bar: 95% interval)")
     return base.done(figure, title, alone)

@@ -122,7 +122,7 @@ class CommonWords(Task):
     family = "common_words"
     category = AGGREGATION
     answer_tokens = 120
-    most_queries = (1, "what stands most often can be asked once")
+    most_queries = (1, "a list has one answer")
 
     def __post_init__(self) -> None:
         whole_number("num_cw", self.num_cw, 1, 1000)
@@ -185,7 +185,7 @@ class CommonWords(Task):
                     parts.add(word[first : first + length])
         whole = [place for place, word in enumerate(words) if word not in parts]
         if len(whole) < self.num_cw:
-            allowed = f"at most {len(whole)}, the words that stand inside no other word"
+            allowed = f"at most {len(whole)}, the words that are not part of another word"
             raise ParameterError("num_cw", self.num_cw, allowed)
         return whole
 

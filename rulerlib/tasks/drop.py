@@ -149,7 +149,7 @@ class Drop(DocumentTask):
         if self.depth is not None:
             one_depth("depth", self.depth)
             if self.passages > 1 or not self.distractors:
-                allowed = "None unless one passage stands among others"
+                allowed = "None unless the passage is among others"
                 raise ParameterError("depth", self.depth, allowed)
 
     def defaults(self, parameters: Mapping[str, Any]) -> dict[str, Any]:

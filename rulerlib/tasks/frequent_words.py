@@ -104,7 +104,7 @@ class FrequentWords(Task):
     category = AGGREGATION
     answer_tokens = 50
     one_language = "a coded text has no language of its own (language sets that of the question)"
-    most_queries = (1, "what stands most often can be asked once")
+    most_queries = (1, "a list has one answer")
 
     def __post_init__(self) -> None:
         if not (is_number(self.alpha) and 0 < self.alpha <= 100):

@@ -155,7 +155,7 @@ async function refresh() {
   const move = moved;
   for (const name of ["length", "depth"]) {
     const range = control(name);
-    const said = name === "depth" ? `${range.value} %` : counted(Number(range.value));
+    const said = name === "depth" ? `${range.value}%` : counted(Number(range.value));
     part(`${name}-value`).textContent = said;
     range.setAttribute("aria-valuetext", said);
   }
@@ -241,7 +241,7 @@ let piece = null;
 function toldOf(said, weights) {
   const names = { ...page.parts, beginning: page.looked.beginning };
   return byPart(said, weights).filter(([, share]) => share >= 0.005)
-    .map(([name, share]) => `${names[name]} ${Math.round(100 * share)} %`).join(", ");
+    .map(([name, share]) => `${names[name]} ${Math.round(100 * share)}%`).join(", ");
 }
 
 // Show where the model looked, if the prompt that is shown is one that it has answered.
@@ -291,7 +291,7 @@ async function load() {
     aloud(say("loading"));
     await send("load", {}, ({ done, of }) => {
       bar.value = done / of;
-      doing(`${say("loading")}: ${Math.round((100 * done) / of)} %`);
+      doing(`${say("loading")}: ${Math.round((100 * done) / of)}%`);
     });
     loaded = true;
   } finally {
@@ -421,7 +421,7 @@ const grade = ({ found, of, ending }) =>
 const verdict = ({ verdict, ending, found, of }) =>
   fill(page.verdicts[verdict], { found, n: of }) + page.verdicts[ending];
 
-// An answer: how right it is, what was said, and what was wanted.
+// An answer: the verdict, the text and the reference.
 function told(said) {
   const { setting, seconds, text, read, kept, prompt } = said;
   const before = kept ? say("kept", { kept: counted(kept) }) : "";
@@ -430,8 +430,8 @@ function told(said) {
   return [
     element("div", [element("b", verdict(said)), ` (${about})`]),
     element("div", text.trim() ? element("span", `“${text.trim()}”`, { lang: setting.language })
-                               : element("i", page.silent), { class: "said" }),
-    element("div", `${page.wanted} ${prompt.outputs.join(", ")}`),
+                               : element("i", page.empty), { class: "said" }),
+    element("div", `${page.reference} ${prompt.outputs.join(", ")}`),
     element("div", say("read", { read: counted(read), before }) + (said.left ? ` ${say("left",
       { share: Math.round(100 * leftOfNeedles(said)) })}` : ""), { class: "small" }),
   ];
@@ -520,8 +520,8 @@ function drawn() {
     runs: prompt ? spent(prompt) : [],
     colours: page.colours,
     weights: said && shares(said, null),
-    answer: said && { verdict: verdict(said), said: said.text.trim() ? `“${said.text.trim()}”` : page.silent,
-                      wanted: `${page.wanted} ${said.prompt.outputs.join(", ")}`, grade: grade(said) },
+    answer: said && { verdict: verdict(said), said: said.text.trim() ? `“${said.text.trim()}”` : page.empty,
+                      wanted: `${page.reference} ${said.prompt.outputs.join(", ")}`, grade: grade(said) },
     table: part("found").hidden ? [] : cells,
     address: `${location.host}${location.pathname}`,
   };

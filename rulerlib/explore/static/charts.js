@@ -1,4 +1,4 @@
-// A heatmap by length, and accuracy as curves with intervals: SVG, in colours that all readers tell apart.
+// A heatmap by length, and accuracy as curves with intervals: SVG, in colours that colour-blind readers can tell apart.
 
 import { percent, thousands, view, worded } from "./data.js";
 import { cellOf } from "./table.js";
@@ -20,7 +20,7 @@ export function svg(tag, attributes, ...children) {
 
 const channels = (shade) => [0, 2, 4].map((at) => parseInt(shade.slice(at, at + 2), 16));
 
-/** Return the colour of a share from 0 to 1, and black or white, whatever stands out more on it. */
+/** Return the colour of a share from 0 to 1, and black or white, whichever has more contrast with it. */
 export function shade(share) {
   const steps = SHADES.length - 1;
   const at = Math.min(steps - 0.001, Math.max(0, share * steps));
@@ -46,8 +46,8 @@ const meanOf = (cells) => cells.reduce((sum, row) => sum + row.mean, 0) / cells.
 
 function said(name, length, cells) {
   const of = cells.length === 1
-    ? `${percent(cells[0].low)} to ${percent(cells[0].high)} %, n = ${cells[0].n}` : `mean of ${cells.length} cells`;
-  return `${worded(name)}, ${thousands(length)}: ${percent(meanOf(cells))} % (${of})`;
+    ? `${percent(cells[0].low)} to ${percent(cells[0].high)}%, n = ${cells[0].n}` : `mean of ${cells.length} cells`;
+  return `${worded(name)}, ${thousands(length)}: ${percent(meanOf(cells))}% (${of})`;
 }
 
 function short(label, most) {
@@ -87,7 +87,7 @@ export function heatmap(rows, by) {
   document.getElementById("heatmap").replaceChildren(drawing);
   const rest = new Set(rows.map((row) => row[by])).size - groups.length;
   document.getElementById("heatmap-said").textContent = `Mean, in %, by ${by} and length in tokens`
-    + (rest > 0 ? `; and ${rest} more in the table` : "");
+    + (rest > 0 ? `; ${rest} more are in the table` : "");
 }
 
 /** Draw accuracy by length; a point that is one cell has its interval, a mean of several has none. */
@@ -105,7 +105,7 @@ export function curve(rows, by) {
   const size = [left + width + 10, below + 20 * Math.ceil(groups.length / 2)];
   const drawing = svg("svg", { width: size[0], height: size[1], viewBox: `0 0 ${size.join(" ")}`, role: "img" });
   const spoken = groups.map(([name, own]) => {
-    const ends = [...own].sort((a, b) => a[0] - b[0]).map(([length, cells]) => `${percent(meanOf(cells))} % at ${thousands(length)}`);
+    const ends = [...own].sort((a, b) => a[0] - b[0]).map(([length, cells]) => `${percent(meanOf(cells))}% at ${thousands(length)}`);
     return `${name}: ${[...new Set([ends[0], ends.at(-1)])].join(", ")}`;
   });
   drawing.setAttribute("aria-label", `Mean by length. ${spoken.join("; ")}.`);
@@ -136,8 +136,8 @@ export function curve(rows, by) {
   const several = rows.length > new Set(rows.map((row) => `${row[by]}\n${row.length}`)).size;
   const rest = all.length - groups.length;
   document.getElementById("curve-said").textContent = "Mean, in %, by length in tokens"
-    + (several ? "; means over several cells have no interval: choose one model, language or task" : ", with 95 % intervals")
-    + (rest > 0 ? `; drawn are the ${groups.length} that change most, ${rest} more stand in the table` : "");
+    + (several ? "; means over several cells have no interval: choose one model, language or task" : ", with 95% intervals")
+    + (rest > 0 ? `; only the ${groups.length} that change most are drawn, and the other ${rest} are in the table` : "");
 }
 
 /** Let the arrow keys lead from cell to cell of the heatmap, past those that were not measured. */

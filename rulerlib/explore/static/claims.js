@@ -1,5 +1,5 @@
-// Claimed against effective: a line for each model from the length that it can use to the one that
-// it claims, told apart by shape as well as by colour.
+// Claimed against effective length: one line for each model between the two, whose ends differ in
+// shape as well as in colour.
 
 import { svg } from "./charts.js";
 import { thousands } from "./data.js";
@@ -7,16 +7,16 @@ import { thousands } from "./data.js";
 const MOST = 100;
 const TOP = 64;
 
-/** Return where the lines begin, how long the longest may be, and how high a row is. */
+/** Return the left end of the lines, the largest width and the height of a row. */
 function layout(room) {
-  // On a phone a name stands above its line, else before it.
+  // On a phone the name is above its line, otherwise before it.
   return room < 640 ? { left: 26, wide: room - 60, high: 40, narrow: true }
     : { left: 300, wide: Math.min(room - 350, 620), high: 22, narrow: false };
 }
 
 const both = (row) => row.claimed && row.effective;
 
-/** Return a sentence that says what the picture shows, of published rows where there are some. */
+/** Return the picture in a sentence, about the published rows if there are any. */
 function inWords(rows) {
   const published = rows.filter((row) => row.kind === "published");
   const claiming = (published.length ? published : rows).filter(both);
@@ -24,20 +24,20 @@ function inWords(rows) {
   const open = claiming.filter((row) => row.reach < row.claimed && row.effective.startsWith("≥"));
   const rest = claiming.filter((row) => !whole.includes(row) && !open.includes(row));
   const quarter = rest.filter((row) => 4 * row.reach <= row.claimed);
-  return `Of ${claiming.length} ${published.length ? "published rows" : "rows"} with a claim ${whole.length} can use what they claim, ${open.length} all that was`
-    + ` measured, which is less than they claim, and ${rest.length} less, ${quarter.length} of them a quarter or less.`;
+  return `Of ${claiming.length} ${published.length ? "published rows" : "rows"} with a claimed length, ${whole.length} can use all of it, ${open.length} all that was measured,`
+    + ` which is less than they claim, and ${rest.length} less: ${quarter.length} of these a quarter or less.`;
 }
 
-/** Draw what is claimed and what is effective, a row for each model. */
+/** Draw the claimed and the effective length, a row for each model. */
 export function claims(rows) {
   const known = rows.filter(both);
   const drawn = known.slice(0, MOST);
   const place = document.getElementById("claims");
   const said = document.getElementById("claims-said");
-  said.textContent = !known.length ? "No row of these has a claim." : `Claimed against effective length, in tokens. ${inWords(rows)}`
-    + (known.length > MOST ? ` Drawn are the first ${MOST}.` : "");
+  said.textContent = !known.length ? "None of these rows has a claimed length." : `Claimed against effective length, in tokens. ${inWords(rows)}`
+    + (known.length > MOST ? ` Only the first ${MOST} are drawn.` : "");
   if (!drawn.length) { place.replaceChildren(); return; }
-  // Below the shortest length that was measured there is one place for all.
+  // All effective lengths below the shortest measured one share one place.
   const measured = drawn.flatMap((row) => Object.keys(row.averages).map(Number));
   const first = Math.log2(Math.min(...measured)) - 1;
   const last = Math.log2(Math.max(...measured, ...drawn.map((row) => row.claimed)));
@@ -51,7 +51,7 @@ export function claims(rows) {
   for (const [number, [power, text]] of ticks.entries()) {
     const at = x(2 ** power);
     drawing.append(svg("line", { x1: at, x2: at, y1: TOP - 8, y2: size[1] - 6, class: "grid" }),
-      // Each second name fits on a phone.
+      // Only every second name fits on a phone.
       svg("text", { x: at, y: TOP - 14, "text-anchor": "middle" }, narrow && number % 2 ? "" : text));
   }
   drawing.append(...legend(narrow ? 10 : left));
@@ -76,7 +76,7 @@ function short({ model }) {
 
 const square = (x, y) => svg("rect", { x: x - 6, y: y - 6, width: 12, height: 12, class: "claimed" });
 
-/** Return an arrow to the right: nobody measured a longer length. */
+/** Return an arrow to the right, which means that no longer length was measured. */
 const arrow = (x, y) => svg("path", { d: `M${x} ${y}h22m-6 -5l6 5l-6 5`, class: "open" });
 
 function legend(from) {

@@ -76,7 +76,7 @@ export function chosen(rows, values) {
   ));
 }
 
-/** Return the study that asked a row's task, whose name stands before the task's; "" for none. */
+/** Return the name of a row's study, which precedes that of the task; "" for none. */
 export const studyOf = ({ task }) => (task.includes(": ") ? task.slice(0, task.indexOf(": ")) : "");
 
 /**

@@ -30,7 +30,7 @@ function fill() {
   options("length", lengths.map((length) => [length, thousands(length)]), "all");
   options("measure", shown.measures.map((each) => [each, each]), "each task's own");
   const studies = [...new Set(rows.map(studyOf))].filter(Boolean);
-  options("study", [...studies.map((each) => [each, each]), [ALL, "all, and no study"]], "none");
+  options("study", [...studies.map((each) => [each, each]), [ALL, "all studies and none"]], "none");
   control("study").parentElement.hidden = !studies.length;
   const compared = shown.pairs.flatMap(({ first, second }) => [first, second]);
   options("first", [...new Set(compared)].map((each) => [each, worded(each)]), "nothing");
@@ -64,7 +64,7 @@ async function render() {
   control("complete").checked = Boolean(values.get("complete"));
   const under = new URLSearchParams(values);
   for (const name of ["cell", "sample", "wrong", "text"]) under.delete(name);
-  // What stands under an open cell stays as it is.
+  // The filters do not change under an open cell.
   if (drawn !== under.toString()) await draw(values, under.toString());
   await showSample(values, rows, shown);
 }
@@ -89,9 +89,9 @@ async function draw(values, now) {
 }
 
 function compared({ kind, first, second }, count) {
-  const how = kind === "model" ? "on the samples that both were asked"
-    : "of samples that are not the same, so that each mean has an interval of its own";
-  return `${first} minus ${second} in ${count} cells, in points of percent, ${how}; by each task's own measure.`;
+  const how = kind === "model" ? "on the same samples"
+    : "on different samples, so the interval combines those of both means";
+  return `${first} minus ${second} in ${count} cells, in percentage points, ${how}, by each task's own measure.`;
 }
 
 function keep() {
@@ -104,7 +104,7 @@ const failed = (error) => { at("said").textContent = `This could not be shown: $
 const tell = () => {
   const samples = rows.reduce((sum, row) => sum + row.n, 0);
   at("said").textContent = `${samples.toLocaleString("en")} answers in ${rows.length.toLocaleString("en")} cells.`
-    + " Every mean leads to the answers behind it.";
+    + " Select a mean to see its answers.";
 };
 const update = () => { tell(); render().catch(failed); };
 

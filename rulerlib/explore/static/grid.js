@@ -20,7 +20,7 @@ function head(columns, by) {
 /**
  * Show rows in the table of the page, sorted by a column, "-" before its name for falling.
  *
- * A column has a `name`, a `title`, whether it is a `number`, and `shown`, what stands in the cell
+ * A column has a `name`, a `title`, whether it is a `number`, and `shown`, the content of the cell
  * of a row: a text or an element. Returns the rows in the order in which they stand.
  */
 export function grid(rows, columns, by) {

@@ -1,5 +1,5 @@
-// The leaderboard: a row for each model, and what it claims beside what it can use. A second published
-// table stands beside RULER's: what is of other tasks shares no column with RULER's averages.
+// The leaderboard: a row for each model, with its claimed and its effective length. OneRULER's published
+// averages have a table of their own, because they are of other tasks.
 
 import { claims } from "./claims.js";
 import { copyLink, decimal, element, homeward, load, named, save, thousands, view } from "./data.js";
@@ -30,18 +30,18 @@ function languagesOf(rows) {
   return [...new Set([...first, ...codes])];
 }
 
-/** Return what tells a row from the others that are shown: where it comes from, its tasks. */
+/** Return what distinguishes a row from the others: its kind, and the number of its tasks. */
 function apart(row, rows) {
   return [...(differ(rows, "kind") ? [row.kind] : []), ...(row.tasks < TASKS ? [`${row.tasks} of ${TASKS} tasks`] : [])].join(", ");
 }
 
-/** Return a name with a link to where its facts come from, and what its own row contradicts. */
+/** Return a name with a link to its source, and the notes on where the source differs. */
 function modelOf(row, rows) {
   const cell = element("span", {}, row.source ? element("a", { href: row.source, rel: "noreferrer" }, row.model) : row.model);
   const about = apart(row, rows);
   if (about) cell.append(" ", element("small", {}, about));
   if (row.notes) {
-    cell.append(element("details", {}, element("summary", {}, "printed otherwise"),
+    cell.append(element("details", {}, element("summary", {}, "the source differs"),
       element("ul", {}, ...row.notes.map((note) => element("li", {}, note)))));
   }
   return cell;
@@ -51,7 +51,7 @@ function effectiveOf(row) {
   return (row.effective || "–") + (row.low && row.effective ? ` (${row.low} to ${row.high})` : "");
 }
 
-/** Return the columns that hold something for some of the rows. */
+/** Return the columns that are not empty. */
 function columns(rows, details) {
   const number = true;
   const more = [
@@ -88,7 +88,7 @@ function chosen(values) {
   ));
 }
 
-/** Fill the choices with what the rows of a table have; those of one value are not shown. */
+/** Fill the choices from the rows of a table; a choice with one value is hidden. */
 function fill(table) {
   const rows = all.filter((row) => row.table === table);
   const rising = (name) => [...new Set(rows.map((row) => row[name]).filter(Boolean))].sort((a, b) => a - b);
@@ -104,8 +104,8 @@ function fill(table) {
   control("whole").parentElement.hidden = !rows.some((row) => row.tasks < TASKS);
   control("details").parentElement.hidden = table === OTHER;
   at("charts").hidden = table === OTHER;
-  at("said").textContent = table === OTHER ? "What models find of needles in 26 languages, as OneRULER published it."
-    : "What models claim, and how much of it they can use, by RULER's tasks.";
+  at("said").textContent = table === OTHER ? "Accuracy in finding needles in 26 languages, as published by OneRULER."
+    : "The context length that each model claims, and the length that it can use, by RULER's tasks.";
   filled = table;
 }
 
@@ -118,9 +118,9 @@ function render() {
   for (const name of CHECKS) control(name).checked = Boolean(values.get(name));
   const rows = chosen(values);
   shownRows = grid(rows, columns(rows, values.get("details")), values.get("sort") ?? (table === OTHER ? `-at ${lengths.at(-1)}` : "-reach"));
-  const bare = rows.some((row) => row.kind === "published") ? " Published rows have no interval: their publishers give no n." : "";
-  const what = table === OTHER ? "accuracy in needle tasks, in %; loss is from the shortest to the longest length, in points."
-    : "averages over RULER's 13 tasks, in %. The effective length is the longest whose average exceeds 85.6 %; ≥ says that no longer one was measured.";
+  const bare = rows.some((row) => row.kind === "published") ? " Published rows have no interval, because their sources give no n." : "";
+  const what = table === OTHER ? "accuracy in needle tasks, in %; the loss is from the shortest to the longest length, in percentage points."
+    : "averages over RULER's 13 tasks, in %. The effective length is the longest whose average exceeds 85.6%; ≥ means that no longer length was measured.";
   at("table-said").textContent = `${rows.length} of ${all.filter((row) => row.table === table).length} rows; ${what}${bare}`;
   if (table === FIRST) claims(shownRows);
 }
@@ -134,7 +134,7 @@ function keep() {
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("input", ({ target }) => {
   const value = target.type === "checkbox" ? (target.checked ? "1" : "") : target.value;
-  // What was chosen in one table may be in no row of the other.
+  // A choice in one table may fit no row of the other.
   if (target.name === "table") location.hash = wholeOf(value);
   else view.go({ [target.name]: value }, target.type === "search");
 });
@@ -145,7 +145,7 @@ at("link").addEventListener("click", () => copyLink(at("link")));
 at("unserved").remove();
 load("leaderboard.json").then(({ home, rows }) => {
   lengths = [...new Set(rows.flatMap((row) => Object.keys(row.averages).map(Number)))].sort((a, b) => a - b);
-  // Columns are sorted by what a row has under their names; of equal ones the better average is first.
+  // A column is sorted by its values; among equal ones the better average is first.
   all = rows.map((row) => ({
     table: FIRST, ...row, spoken: named(row.language), ...Object.fromEntries(lengths.map((length) => [`at ${length}`, row.averages[length]])),
   })).sort((a, b) => (b.avg ?? 0) - (a.avg ?? 0));

@@ -1,4 +1,4 @@
-// The samples of a cell: a list with right and wrong marks, and one of them in full.
+// The samples of a cell: a list that marks right and wrong ones, and one of them in full.
 
 import { element, load, percent, view, worded } from "./data.js";
 
@@ -6,13 +6,13 @@ const MOST = 300;
 const dialog = document.getElementById("cell");
 const at = (name) => document.getElementById(name);
 
-// What is open: the row of the table, its list of samples and how many stand in a file.
+// The open cell: its row of the table, its samples, and how many samples a file has.
 let open = null;
 
 const nameOf = ([index, repeat]) => (repeat ? `${index}.${repeat}` : String(index));
 const wrong = (sample) => sample[2] < 1;
 
-/** Show what the view says is open, or close. */
+/** Open the cell of the view, or close the dialog. */
 export async function show(values, rows, shown) {
   const key = values.get("cell");
   if (!key) {
@@ -30,7 +30,7 @@ export async function show(values, rows, shown) {
   open = { row, samples, listed, prompts: shown.prompts };
   if (fresh) {
     at("cell-title").textContent = `${worded(row.task)}, ${row.length.toLocaleString("en")} tokens`;
-    at("cell-said").textContent = `${row.model}, ${row.language}: ${row.measure} ${percent(row.mean)} %`
+    at("cell-said").textContent = `${row.model}, ${row.language}: ${row.measure} ${percent(row.mean)}%`
       + ` (${percent(row.low)} to ${percent(row.high)}), n = ${row.n}`;
     at("settings").replaceChildren(...pairs(settings));
   }
@@ -47,7 +47,7 @@ export async function show(values, rows, shown) {
   detail(records[place % chunk], row);
 }
 
-/** Return the samples that the view asks for: wrong ones, or those with a text in answer, wanted or mistake. */
+/** Return the samples that the view selects: wrong ones, or those with a text in answer, reference or mistake. */
 async function matching(samples, number, chunk, values) {
   const text = values.get("text")?.toLowerCase();
   const files = text ? Array.from({ length: Math.ceil(samples.length / chunk) }, (_, file) => load(`answers/${number}/${file}.json`)) : [];
@@ -72,7 +72,7 @@ function list(listed, current) {
   if (from > 0) lines.unshift(element("li", {}, `${from} before`));
   const rest = listed.length - from - MOST;
   if (rest > 0) lines.push(element("li", {}, `${rest} after`));
-  if (!listed.length) lines.push(element("li", {}, "None of the answers."));
+  if (!listed.length) lines.push(element("li", {}, "No answer fits."));
   const focused = at("samples").contains(document.activeElement);
   at("samples").replaceChildren(...lines);
   const marked = at("samples").querySelector("[aria-current]");
@@ -97,7 +97,7 @@ function marked(pieces, parts, size) {
 
 const gap = (count) => element("span", { class: "gap" }, `… ${count.toLocaleString("en")} characters …`);
 
-/** Return characters [start, end), each stretch in the marks of the outer and the inner parts. */
+/** Return characters [start, end) with marks for the parts and the parts within them. */
 function within(parts, start, end, textOf) {
   const made = [];
   let done = start;
@@ -129,7 +129,7 @@ function detail(record, row) {
   const whole = element("button", { type: "button" }, `Whole prompt (${record.characters.toLocaleString("en")} characters)`);
   const prompt = record.pieces.length
     ? block("Prompt", language, ...marked(record.pieces, record.parts, record.characters))
-    : [element("h4", {}, "Prompt"), element("p", {}, "The command below makes it again.")];
+    : [element("h4", {}, "Prompt"), element("p", {}, "The command below recreates it.")];
   whole.addEventListener("click", async () => {
     const text = await load(`prompts/${row.number}/${record.index}.txt`);
     prompt[1].replaceChildren(...marked([[0, text]], record.parts, record.characters));
@@ -139,12 +139,12 @@ function detail(record, row) {
     element("h3", {}, `Sample ${nameOf([record.index, record.repeat])}: `,
       element("span", { class: right ? "right" : "wrong" }, right ? "✓ right" : `✗ ${record.error || "wrong"}`)),
     ...block("Answer", language, record.prefix ? element("span", { class: "gap" }, `${record.prefix} `) : "", record.answer || "(nothing)"),
-    ...block("Wanted", language, record.gold.join("\n")),
+    ...block("Reference", language, record.gold.join("\n")),
     ...(record.thinking ? block("Thinking", language, record.thinking) : []),
-    element("h4", {}, "Judgement"), element("dl", {}, ...pairs(record.measures)),
+    element("h4", {}, "Scores"), element("dl", {}, ...pairs(record.measures)),
     ...prompt, ...(open.prompts && record.pieces.length > 1 ? [whole] : []),
-    element("h4", {}, "Known of it"), element("dl", {}, ...pairs(record.known)),
-    ...(record.command ? block("Make its prompt again", "en", element("code", {}, record.command)) : []),
+    element("h4", {}, "About it"), element("dl", {}, ...pairs(record.known)),
+    ...(record.command ? block("Recreate its prompt", "en", element("code", {}, record.command)) : []),
   );
 }
 

@@ -3,19 +3,19 @@
 import { element, percent, thousands, view, worded } from "./data.js";
 import { grid } from "./grid.js";
 
-// What a phone shows of a row comes first: of what, and how much.
+// A phone shows the first columns: the task, the length and the mean.
 const COLUMNS = [
-  ["task", "task"], ["length", "length"], ["mean", "mean, %"], ["low", "95 % interval"],
+  ["task", "task"], ["length", "length"], ["mean", "mean, %"], ["low", "95% interval"],
   ["n", "n"], ["model", "model"], ["language", "language"], ["measure", "measure"],
 ];
 const PAIRED = [
-  ["task", "task"], ["length", "length"], ["difference", "difference"], ["low", "95 % interval"],
+  ["task", "task"], ["length", "length"], ["difference", "difference"], ["low", "95% interval"],
   ["first", "first, %"], ["second", "second, %"], ["n", "n"], ["p_holm", "p (Holm)"],
   ["model", "model"], ["language", "language"],
 ];
 const NUMBERS = new Set(["length", "n", "mean", "low", "first", "second", "difference", "p_holm"]);
 
-/** Return the columns of rows: those of cells, or of a comparison as far as it has them. */
+/** Return the columns of cells, or those of a comparison that are not empty. */
 export function columnsOf(rows, pair) {
   return pair ? PAIRED.filter(([name]) => rows.some((row) => row[name] !== undefined)) : COLUMNS;
 }
@@ -32,14 +32,14 @@ function text(row, name) {
   return String(value);
 }
 
-/** Return what stands in a cell: the mean is a link, the one of its row, to what stands behind it. */
+/** Return the content of a cell; the mean links to the answers behind it. */
 function shown(row, name) {
   if (name !== "mean") return text(row, name);
-  const said = `${text(row, name)} %, ${row.n} samples of ${row.model}, ${row.language}, ${row.task}, ${row.length}`;
+  const said = `${text(row, name)}%, ${row.n} samples of ${row.model}, ${row.language}, ${row.task}, ${row.length}`;
   return element("a", { href: view.address(cellOf(row)), "aria-label": said }, text(row, name));
 }
 
-/** Return what the address says of a cell that is open. */
+/** Return what an address says of an open cell. */
 export function cellOf(row) {
   return { cell: [row.model, row.language, row.length, row.task].join("|"), sample: "" };
 }

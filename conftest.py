@@ -65,8 +65,8 @@ def pytest_collection_modifyitems(items):
     )  # fmt: skip
 
 
-# Of these files the tests look at the site, and so at the execution of the notebook that it shows,
-# as those do that name its page.
+# These test files read the site, which shows the execution of this notebook; they run together with
+# the tests that name its page.
 SHOWN = "notebooks/trace"
 LOOK_AT = dict.fromkeys((f"tests/{name}" for name in ("test_book", "test_needle_page")), SHOWN)
 
@@ -106,7 +106,7 @@ def pytest_runtest_setup(item):
             Run(names, language=language, length=1024, num_lengths=2, num_samples=2).predict()
 
 
-# What a notebook asks of a reader whatever its parameters are; a few samples show that it works.
+# Numbers of samples, which the tests reduce to 4.
 MANY = re.compile(r"\bnum_samples=\d{2,}")
 
 

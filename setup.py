@@ -1,6 +1,6 @@
 """Build settings beyond pyproject.toml: the notebooks in the wheel, and the project's addresses.
 
-Set ``RULER_BOOK_REPOSITORY`` and ``RULER_BOOK_URL`` to publish a wheel (book/contribute/site.md).
+Set ``RULER_BOOK_REPOSITORY`` and ``RULER_BOOK_URL`` to publish a wheel (CONTRIBUTING.md).
 Without them, the description has no links to files of the checkout.
 """
 

@@ -2,10 +2,9 @@
 
     python benchmarks/compare.py
 
-Answers are drawn: of each question, whether the first and the second model have it right. Where
-the two are "paired", a question that the second has right the first has right, too, as when a part
-of a cache is lost; else they are independent. The other rule is a Krichevsky-Trofimov bet on the
-pairs in which one of both is right.
+Answers are drawn: of each question, whether the first and the second model have it right. "Paired":
+the first model knows all that the second knows, as when part of a cache is lost; otherwise they are
+independent. The other rule is a Krichevsky-Trofimov bet on the pairs in which one of both is right.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ rate of every task and only has to prove it. A search that ends at two neighbour
 wrong in one case of twenty has to tell the true model from each model with an outcome outside of
 these two, so that its answers carry a Kullback-Leibler divergence of kl(0.05, 0.95) = 2.65 between
 both (Wald 1945; Kaufmann, Cappé and Garivier 2016, "On the Complexity of Best-Arm Identification",
-lemma 1). The model that is hardest to tell apart has its tasks moved so far that each costs the
-same tokens to notice.
+lemma 1). The model that is hardest to distinguish: each of its tasks differs by as much as costs
+the same tokens to notice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REFERENCES = {"niah_multivalue": 4, "niah_multiquery": 4, "vt": 5, "cwe": 10, "f
 # as the two parameters of a beta distribution have this sum.
 ALIKE, SPREAD = 0.1, 6.0
 
-# Rates that a model may have which is to be told from the true one.
+# Rates of models that a search must distinguish from the true one.
 RATES = np.linspace(0.001, 0.999, 999)
 
 

@@ -8,8 +8,8 @@ All three get the same prompts, equally many of four tasks, and write greedy ans
 tokens (``--tokens 1``: they read, and hardly write). They take turns, two or more, each with no
 more prompts than ours answers together. Each is a process of its own with as many threads, loads
 its weights before the clock runs, and is given what it would be given in use: lm-eval one prompt at
-a time in the same number format as ours, llama.cpp the quantized file. What is printed are seconds
-a prompt, of the clock and of the processor, and both in relation to ours.
+a time in the same number format as ours, llama.cpp the quantized file. Prints seconds per prompt,
+wall and processor time, and both as multiples of ours.
 
 With ``--queries 8`` eight questions have a context in common, of two tasks that allow it. Ours
 reads a context once for all of them; llama.cpp keeps what the next prompt begins with; lm-eval
@@ -102,7 +102,7 @@ def llama_cpp(settings: dict[str, Any]) -> Answer:
     def answer(prompts: list[dict[str, Any]]) -> int:
         tokens = 0
         for prompt in prompts:
-            # What the last prompt began with too stays, as in its server; the rest goes.
+            # Keep the prefix shared with the last prompt, as its server does.
             before = model.input_ids[: model.n_tokens].tolist()
             kept = model.longest_token_prefix(before, prompt["ids"])
             model.n_tokens = min(kept, len(prompt["ids"]) - 1)

@@ -1,1 +1,1 @@
-"""The code that makes a site of prose, notebooks and `rulerlib`: see `book/contribute/site.md`."""
+"""The code that makes a site of prose, notebooks and `rulerlib`; see CONTRIBUTING.md."""

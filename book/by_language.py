@@ -147,10 +147,10 @@ def beside(accuracy: pd.DataFrame, code: str = "en") -> pd.DataFrame:
     ----------
     accuracy
         Of `book.tables.Tables`: every language asked for the same tasks with the same seeds, so
-        that sample by sample the needles are at the same depths. Of a length at which one has
-        more samples than another, the first are taken that all have.
+        that sample by sample the needles are at the same depths. If one has more samples of a
+        length than another, only the common first ones count.
     code
-        Of the language that the others are set beside.
+        The language that the others are compared with.
 
     Returns
     -------

@@ -56,7 +56,7 @@ def write(site: Path) -> tuple[int, int]:
     ParameterError, DataError
         As `rulerlib.explore.write`.
     """
-    home = "../book/explore.html"
+    home = "../book/leaderboard.html"
     answers = [pair for folder in stored.folders() for pair in stored.predictions(folder)]
     return explore.write([], site / FOLDER, home=home, stored=answers)
 

@@ -42,10 +42,9 @@ from sphinx.ext.autosummary import AutoLink
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from book import browser, execute, explorer, frontier, lessons, vendor
+from book import board, browser, execute, explorer, frontier, lessons, vendor
 from rulerlib import languages, tasks
 from rulerlib.dataset import Dataset
-from rulerlib.errors import MissingWordingError, ParameterError
 from rulerlib.samples import Sample
 
 ROOT = Path(__file__).parent.parent
@@ -210,7 +209,7 @@ class Tasks(Generated):
 
 
 class Example(Generated):
-    """A short sample of a task in every language that has the task."""
+    """A short sample of a task in English and Danish."""
 
     required_arguments = 1
     option_spec: ClassVar[dict[str, Any]] = {
@@ -219,16 +218,12 @@ class Example(Generated):
     }
 
     def lines(self) -> Iterator[str]:
+        yield f"``````````{{dropdown}} A sample of {self.arguments[0]}"
         yield "`````````{tab-set}"
-        for language in map(languages.load, languages.available()):
-            length, code = self.options.get("length", 512), language.code
-            try:
-                data = Dataset(self.arguments[0], length, language, "words")
-            except (MissingWordingError, ParameterError) as error:
-                # Not every language has every task or a list of common words.
-                if isinstance(error, ParameterError) and error.parameter != "words":
-                    raise
-                continue
+        for code in ("en", "da"):
+            language = languages.load(code)
+            length = self.options.get("length", 512)
+            data = Dataset(self.arguments[0], length, language, "words")
             sample = data[self.options.get("index", 1)]
             yield f"````````{{tab-item}} {language.name}"
             yield f":sync: {code}"
@@ -240,6 +235,7 @@ class Example(Generated):
             yield f"Reference: {wanted}"
             yield "````````"
         yield "`````````"
+        yield "``````````"
 
 
 def answers(sample: Sample) -> list[tuple[int, int]]:
@@ -337,6 +333,13 @@ class Leaderboard(Generated):
         yield "``````"
 
 
+class Board(Generated):
+    """The averages of the four models measured for this book."""
+
+    def lines(self) -> Iterator[str]:
+        yield from board.lines()
+
+
 class Frontier(Generated):
     """Two small models on the frontier tasks, with guesses and the reference reader."""
 
@@ -365,7 +368,7 @@ def brief(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
 
 
 def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node | None:
-    """Resolve a name to the place where it is defined, or return None.
+    """Resolve a name to its definition, or return None.
 
     ``rulerlib.analysis.scores`` is documented as ``rulerlib.analysis.scores.scores``; type
     variables in signatures have no documentation.
@@ -433,6 +436,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ruler-needle", Needle)
     app.add_directive("ruler-explorer", Explorer)
     app.add_directive("ruler-leaderboard", Leaderboard)
+    app.add_directive("ruler-board", Board)
     app.add_directive("ruler-frontier", Frontier)
     app.add_role("ruler-link", Link())
     # Jupyter Book sets this value even if its extension is not loaded.

@@ -73,7 +73,7 @@ GUESSES = {
 
 
 def _guessed(run: Run) -> Iterator[tuple[dict[str, Any], Prediction]]:
-    """Yield the predictions of a run with a guess in place of each answer."""
+    """Yield the predictions of a run with guesses instead of answers."""
     rng = random.Random(run.seed)
     samples = (sample for cell in run.cells for sample in run.dataset(cell))
     for (about, one), sample in zip(run.predictions(), samples, strict=True):
@@ -105,7 +105,7 @@ def beside(plan: Plan) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def make(folder: Path = FOLDER) -> None:
-    """Write ``beside.csv`` and ``mistaken.csv``."""
+    """Write the tables ``beside.csv`` (scores) and ``mistaken.csv``."""
     made = beside(Plan.from_file(ROOT / "params" / f"results_frontier_{PLAN}.yaml"))
     for name, table in zip(BESIDE, made, strict=True):
         with files.replacing(folder / f"{name}.csv") as file:

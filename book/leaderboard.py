@@ -166,8 +166,8 @@ def rows(
 ) -> list[dict[str, Any]]:
     """Return the table as rows of the explorer's leaderboard.
 
-    Effective lengths and averages are the recomputed ones; what the table prints otherwise is said
-    in ``notes``.
+    Effective lengths and averages are the recomputed ones; ``notes`` has what the table prints
+    differently.
 
     Parameters
     ----------
@@ -205,5 +205,5 @@ def rows(
 
 
 def _known(value: Any) -> Any:
-    """Return a value, None where a table has none."""
+    """Return a value, or None if it is missing."""
     return None if pd.isna(value) else value

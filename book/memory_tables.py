@@ -163,9 +163,9 @@ class MemoryTables(Tables):
     def targets(self) -> pd.DataFrame:
         """Return whether both targets are reached, a row for each system and language.
 
-        Without a memory, less than `SATURATED` of ``episodic`` is answered to the letter; with
-        one, `GAIN` more of ``episodic_multi`` than without, normalized, question by question. A
-        target is reached or missed where the whole 95% interval says so.
+        Without a memory, less than `SATURATED` of ``episodic`` is answered to the letter; with one,
+        `GAIN` more of ``episodic_multi`` than without, normalized, question by question. A target
+        is reached or missed if the whole 95% interval says so.
         """
         import pandas as pd
 

@@ -166,9 +166,9 @@ def _draw(samples: Samples, index: int, offer: Offer) -> dict[str, Any]:
     -------
     dict
         ``form`` and ``query``: which question is asked, and for what. ``needles``: key, value and
-        depth (0 to 100) of each, the first ``asked`` of which are asked for; ``moved``: the number
+        depth (0 to 100) of each, the question asks for the first ``asked``; ``moved``: the number
         of the one that is moved. ``start``: the number of the first unit of prose, from 0; or
-        ``pool``: those of the pool's units, as they stand.
+        ``pool``: those of the pool's units, in order.
     """
     (first, take), (last, _) = (samples.plan(index, depth) for depth in (0, 100))
     needles = [first.needles[number] for number in first.order]

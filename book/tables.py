@@ -77,6 +77,8 @@ class Plan:
         A task that does not fit a length is left out there.
     lengths
         Number of samples for each length in tokens.
+    samples
+        For a length, the tasks with another number of samples.
     trained
         Training length in tokens; marked in figures.
     thresholds
@@ -101,6 +103,7 @@ class Plan:
     languages: Sequence[str] = ("da", "en")
     tasks: str | Sequence[str] = "all"
     lengths: Mapping[int, int] = field(default_factory=lambda: {1024: 100})
+    samples: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     trained: int | None = None
     thresholds: Sequence[float] = (85.6,)
     studies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -202,22 +205,23 @@ class Plan:
         """One engine for all runs, so the weights are loaded once."""
         return models.load(self.model, self.engine, **self.engine_options)
 
-    def fitting(self, language: str, length: int) -> Run | None:
-        """Return the run of all tasks that fit this length, or None."""
-        fitting = []
+    def fitting(self, language: str, length: int) -> Iterator[Run]:
+        """Yield the run of each task that fits this length."""
         for name in tasks.names(self.tasks):
+            run = self.run(name, language, length)
             try:
-                _ = self.run(name, language, length).cells
+                _ = run.cells
             except ParameterError as error:
                 if error.parameter != "length":
                     raise
-                continue
-            fitting.append(name)
-        return self.run(fitting, language, length) if fitting else None
+            else:
+                yield run
 
-    def run(self, names: str | Sequence[str], language: str, length: int) -> Run:
-        """Return the run of some tasks in one language at one length."""
-        return Run(tasks=names, **self.settings(language, length), loaded=self.loaded_engine)
+    def run(self, task: str, language: str, length: int) -> Run:
+        """Return the run of one task in one language at one length."""
+        settings = self.settings(language, length)
+        settings["num_samples"] = self.samples.get(length, {}).get(task, self.lengths[length])
+        return Run(tasks=task, **settings, loaded=self.loaded_engine)
 
 
 def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) -> Path:
@@ -247,13 +251,13 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) 
         run
         for length in sorted(plan.lengths)
         for language in plan.languages
-        if (run := plan.fitting(language, length)) is not None
+        for run in plan.fitting(language, length)
     ]
     if not main:
         raise ParameterError("lengths", dict(plan.lengths), "long enough for at least one task")
     studies = [named for language in plan.languages for named in plan.study_runs(language)]
     if not ask:
-        main = [done for run in main if (done := _answered(plan, run)) is not None]
+        main = [run for run in main if all(_complete(run, cell) for cell in run.cells)]
         studies = [
             (name, run)
             for name, run in studies
@@ -277,12 +281,6 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) 
     answered = main[0].answers(main[0].cells[0]).parents[3]
     stored.pack(answered, folder.parent / Path(plan.model).name)
     return folder
-
-
-def _answered(plan: Plan, run: Run) -> Run | None:
-    """Return the run of the tasks with complete answers, or None."""
-    done = [cell.task for cell in run.cells if _complete(run, cell)]
-    return plan.run(done, str(run.language), run.length) if done else None
 
 
 def _complete(run: Run, cell: Cell) -> bool:
@@ -359,7 +357,7 @@ def about(plan: Plan) -> pd.DataFrame:
     rows |= {name: version for name in WRITTEN_WITH if (version := _version(name))}
     rows |= {str(name): str(value) for name, value in plan.loaded_engine.settings.items()}
     rows["decoding"] = str(plan.loaded_engine.decoding(Decoding()))
-    # Whether there is a chat template depends on the tokenizer.
+    # The tokenizer decides whether there is a chat template.
     rows["chat"] = json.dumps(PromptFormat().frame(plan.loaded_engine.tokenizer).chat)
     rows |= {name: json.dumps(value, ensure_ascii=False) for name, value in asdict(plan).items()}
     return pd.DataFrame(rows.items(), columns=["name", "value"])
@@ -461,7 +459,7 @@ class Tables:
         DataFrame
             A row for each task and length asked in both: the two means, their difference and its
             95% interval, from those of the means (`rulerlib.intervals.recovered`): the samples
-            of two languages are drawn apart. Empty where nothing was asked in both.
+            of two languages are drawn apart. Empty if no task was measured in both.
         """
         import pandas as pd
 

@@ -68,7 +68,7 @@ def test_versions_and_licences_agree():
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
     version, released = re.search(r"^## (\S+), (\S+)$", changes, re.MULTILINE).groups()
     assert citation["version"] == rulerlib.__version__ == version
-    assert f"version = {{{version}}}" in (ROOT / "book" / "bibliography.md").read_text("utf-8")
+    assert f"version = {{{version}}}" in (ROOT / "book" / "ruler.md").read_text("utf-8")
     assert str(citation.get("date-released", "unreleased")) == released
     assert citation["license"] == project["license"] == "Apache-2.0"
     assert "Apache License" in (ROOT / "LICENSE").read_text("utf-8")[:200]

@@ -6,7 +6,7 @@
 ``/stats``     ``{"collection": ...}``                            numbers by name
 =============  ==============================================  ========================
 
-The name of its collection stands in the folder, and everything else at the address::
+The folder holds the name of its collection, and the server everything else::
 
     rulerlib memory --system http_memory:Memory --set url=http://127.0.0.1:8000 --model reference
 """
@@ -34,7 +34,7 @@ class Memory:
             return json.load(answer)
 
     def teach(self, texts: list[str]) -> None:
-        """Send all texts, each with the day and the session that it was told."""
+        """Send all texts, each with its day and session."""
         sent = [{"text": text, "day": text.day, "session": text.session} for text in texts]
         self._post("teach", texts=sent)
 

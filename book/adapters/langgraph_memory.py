@@ -4,7 +4,7 @@
 
     rulerlib memory --system langgraph_memory:Memory --model reference --engine reference
 
-The store is the one in memory, so the texts stand in a file beside it. A store in a database has
+The store is in memory, so a file holds the texts. A store in a database has
 the same methods and needs none.
 """
 

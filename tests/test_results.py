@@ -11,7 +11,6 @@ from helpers_model import ROOT, tiny_model, tree
 
 from book import frontier, stored
 from book import tables as results
-from book.memory_tables import MemoryTables
 from book.tables import Plan, Tables
 from rulerlib import analysis, files, metrics, models, tasks
 from rulerlib.dataset import Dataset
@@ -41,13 +40,6 @@ def test_the_tables_are_of_the_weights_that_are_shipped(committed):
     about = committed.about.set_index("name")["value"]
     engine = models.load(committed.plan.model, dtype="float32")
     assert about["weights"] == engine.settings["weights"], "make results: the model has changed"
-
-
-def test_the_memories_are_of_the_weights_that_are_shipped():
-    memories = MemoryTables(ROOT / "book" / "results" / "memory")
-    if not memories.there:
-        pytest.skip("no tables are committed in book/results/memory (python -m book.memory_tables)")
-    assert memories.told("weights") == models.load("lille", dtype="float32").settings["weights"]
 
 
 def test_the_tables_are_of_the_settings_that_are_committed(committed):

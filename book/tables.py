@@ -77,8 +77,6 @@ class Plan:
         A task that does not fit a length is left out there.
     lengths
         Number of samples for each length in tokens.
-    samples
-        For a length, the tasks with another number of samples.
     trained
         Training length in tokens; marked in figures.
     thresholds
@@ -103,7 +101,6 @@ class Plan:
     languages: Sequence[str] = ("da", "en")
     tasks: str | Sequence[str] = "all"
     lengths: Mapping[int, int] = field(default_factory=lambda: {1024: 100})
-    samples: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     trained: int | None = None
     thresholds: Sequence[float] = (85.6,)
     studies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -217,10 +214,11 @@ class Plan:
             else:
                 yield run
 
-    def run(self, task: str, language: str, length: int) -> Run:
+    def run(self, task: str, language: str, length: int, samples: int | None = None) -> Run:
         """Return the run of one task in one language at one length."""
         settings = self.settings(language, length)
-        settings["num_samples"] = self.samples.get(length, {}).get(task, self.lengths[length])
+        if samples is not None:
+            settings["num_samples"] = samples
         return Run(tasks=task, **settings, loaded=self.loaded_engine)
 
 
@@ -235,7 +233,7 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) 
     quiet
         Whether to hide the progress bar.
     ask
-        If False, do not query the model; the tables have the cells with complete answers.
+        If False, do not query the model; the tables have the answers at hand, however few.
 
     Returns
     -------
@@ -257,11 +255,16 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) 
         raise ParameterError("lengths", dict(plan.lengths), "long enough for at least one task")
     studies = [named for language in plan.languages for named in plan.study_runs(language)]
     if not ask:
-        main = [run for run in main if all(_complete(run, cell) for cell in run.cells)]
+        main = [
+            plan.run(cell.task, cell.language, cell.length, min(answered, run.num_samples))
+            for run in main
+            for cell in run.cells
+            if (answered := _answered(run, cell))
+        ]
         studies = [
             (name, run)
             for name, run in studies
-            if all(_complete(run, cell) for cell in run.study_cells)
+            if all(_answered(run, cell) >= run.count(cell) for cell in run.study_cells)
         ]
     # Check everything before the first prompt.
     for run in [*main, *(run for _, run in studies)]:
@@ -283,13 +286,12 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) 
     return folder
 
 
-def _complete(run: Run, cell: Cell) -> bool:
-    """Return whether every question of a cell has its answers."""
+def _answered(run: Run, cell: Cell) -> int:
+    """Return the number of questions of a cell with all of their answers."""
     path = run.answers(cell)
     if not path.exists():
-        return False
-    answered = sum(1 for _ in answers.read_predictions(path))
-    return answered >= run.count(cell) * run.decoding.samples
+        return 0
+    return sum(1 for _ in answers.read_predictions(path)) // run.decoding.samples
 
 
 def tabulate(

@@ -52,7 +52,6 @@ def predict(
     progress: Progress | None = None,
     weight: float = 1.0,
     cell: Mapping[str, Any] | None = None,
-    sentence_repeats: float | None = None,
     start: int = 0,
 ) -> Path:
     """Ask a model every question of a file, and store its answers.
@@ -83,8 +82,6 @@ def predict(
         A progress bar, and how much each answer counts on it.
     cell
         The settings of the cell, to be recorded with the answers.
-    sentence_repeats
-        Recorded with the answers, see `rulerlib.dataset.Dataset.repeats`.
 
     Returns
     -------
@@ -144,8 +141,6 @@ def predict(
             del settings[name]
     if cell is not None:
         settings["cell"] = dict(cell)
-    if sentence_repeats is not None:
-        settings["sentence_repeats"] = sentence_repeats
     if progress is None:
         progress = Progress(0, "", quiet=True)
     stored = Answers(path, settings)

@@ -15,7 +15,7 @@ from typing import Any, Self
 import pandas as pd
 
 from rulerlib.analysis.accuracy import RESAMPLES
-from rulerlib.analysis.effective_length import THRESHOLD
+from rulerlib.analysis.averages import THRESHOLD
 from rulerlib.analysis.scores import MARKED, NameList, read_predictions, scores, wanted
 from rulerlib.errors import ParameterError, flag, number, one_of, whole_number
 from rulerlib.files import home

@@ -122,18 +122,10 @@ def test_cells_that_differ_in_any_field_have_different_files(one, other, draw):
             assert not paths[0] & paths[1]
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "allowed"),
-    [
-        ("task", "a+b", "a short name of a-z, 0-9, '.', '_' and '-'"), ("model", "", "a name"),
-        ("study", "", "a name, or None"), ("length", 0, "a whole number, at least 1"),
-        ("knobs", [], "a dictionary {setting: value}"),
-    ],
-)  # fmt: skip
-def test_invalid_fields_are_named(field, value, allowed):
-    with pytest.raises(ParameterError) as error:
+@pytest.mark.parametrize(("field", "value"), [("task", "a+b"), ("knobs", {"depth": {5}})])
+def test_invalid_fields_are_named(field, value):
+    with pytest.raises(ParameterError, match=r"^(task|knobs) is .*, but must be .*\.$"):
         dataclasses.replace(BASE, **{field: value})
-    assert str(error.value) == f"{field} is {value!r}, but must be {allowed}."
 
 
 def full(*_):

@@ -23,8 +23,7 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis import effective, newcombe
-from rulerlib.analysis.averages import Averages, weights_of
-from rulerlib.analysis.effective_length import READINGS, THRESHOLD, readings
+from rulerlib.analysis.averages import READINGS, THRESHOLD, Averages, readings, weights_of
 from rulerlib.analysis.pairs import compared
 from rulerlib.errors import RulerError
 from rulerlib.intervals import clustered, wilson

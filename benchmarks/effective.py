@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import betabinom
 
-from rulerlib.analysis.effective_length import THRESHOLD
+from rulerlib.analysis.averages import THRESHOLD
 from rulerlib.effective import QUERIES, SHARE, Search, shared_queries
 from rulerlib.progress import Progress
 from rulerlib.tasks import RULER

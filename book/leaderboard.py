@@ -12,8 +12,7 @@ from typing import Any
 import pandas as pd
 
 from rulerlib.analysis import averages
-from rulerlib.analysis.averages import weighted
-from rulerlib.analysis.effective_length import READINGS, THRESHOLD, effective
+from rulerlib.analysis.averages import READINGS, THRESHOLD, effective, weighted
 from rulerlib.errors import DataError
 from rulerlib.explore import cells
 from rulerlib.labels import tokens

@@ -501,7 +501,7 @@ class Tables:
         """
         import pandas as pd
 
-        from rulerlib.analysis.effective_length import THRESHOLD, effective
+        from rulerlib.analysis.averages import THRESHOLD, effective
 
         if self.accuracy.empty:
             return self.accuracy

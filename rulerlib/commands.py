@@ -41,7 +41,7 @@ COMMANDS = {
     "compare": Command("tell whether a change made a model worse", "rulerlib.compare"),
     "effective": Command("find out how far a model can be used", "rulerlib.effective"),
     "export": Command("write questions for another harness", "rulerlib.export.__main__"),
-    "explore": Command("write a site that shows every answer", "rulerlib.explore.__main__"),
+    "explore": Command("write a site that shows every answer", "rulerlib.explore.site"),
     "memory": Command("ask a model with memories", "rulerlib.memory.bench"),
 }
 """All commands by name."""

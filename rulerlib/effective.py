@@ -37,7 +37,7 @@ import numpy as np
 
 from rulerlib import commands, files
 from rulerlib.analysis import read_predictions
-from rulerlib.analysis.effective_length import THRESHOLD
+from rulerlib.analysis.averages import THRESHOLD
 from rulerlib.betting import Wealth, needed
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
 from rulerlib.errors import ParameterError, number, whole_number

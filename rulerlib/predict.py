@@ -52,7 +52,6 @@ def predict(
     progress: Progress | None = None,
     weight: float = 1.0,
     cell: Mapping[str, Any] | None = None,
-    sentence_repeats: float | None = None,
     start: int = 0,
 ) -> Path:
     """Ask a model every question of a file, and store its answers.
@@ -83,8 +82,6 @@ def predict(
         A progress bar, and how much each answer counts on it.
     cell
         The settings of the cell, to be recorded with the answers.
-    sentence_repeats
-        Recorded with the answers, see `rulerlib.dataset.Dataset.repeats`.
 
     Returns
     -------
@@ -138,16 +135,14 @@ def predict(
         "batch_size": batch_size,
         "versions": _versions(),
         "dataset": {name: about[name] for name in sorted(about) if name not in NOT_COMPARED},
+        "cell": cell and dict(cell),
     }
-    for name in ("system_prompt", "stop"):
-        if not settings[name]:
-            del settings[name]
-    if cell is not None:
-        settings["cell"] = dict(cell)
-    if sentence_repeats is not None:
-        settings["sentence_repeats"] = sentence_repeats
-    if progress is None:
-        progress = Progress(0, "", quiet=True)
+    settings = {
+        name: value
+        for name, value in settings.items()
+        if value or name not in ("system_prompt", "stop", "cell")
+    }
+    progress = progress or Progress(0, "", quiet=True)
     stored = Answers(path, settings)
     asked = [(sample, repeat) for sample in samples for repeat in range(decoding.samples)]
     if stored.in_order and all(stored.has(*each) for each in asked):
@@ -285,28 +280,21 @@ def _batches(
     numbers, and so the same bytes.
     """
     if size is None:
-        asked = [(sample, repeat) for sample in samples for repeat in range(repeats)]
-        missing = [each for each in asked if not stored.has(*each)]
+        parts = [samples]
+    else:
+        parts = []
+        for context, group in itertools.groupby(samples, key=lambda sample: sample.context_id):
+            together = list(group)
+            # Questions about one context, and several answers to one question, are one batch.
+            step = size if repeats == 1 else 1
+            if context is not None:
+                step = len(together)
+            parts += [together[first : first + step] for first in range(0, len(together), step)]
+    for part in parts:
+        batch = [(sample, repeat) for sample in part for repeat in range(repeats)]
+        missing = [each for each in batch if not stored.has(*each)]
         if missing:
-            yield missing
-        return
-    for context, group in itertools.groupby(samples, key=lambda sample: sample.context_id):
-        together = list(group)
-        # Questions about one context, and several answers to one question, are one batch.
-        if context is not None:
-            step = len(together)
-        elif repeats > 1:
-            step = 1
-        else:
-            step = size
-        for first in range(0, len(together), step):
-            batch = [
-                (sample, repeat)
-                for sample in together[first : first + step]
-                for repeat in range(repeats)
-            ]
-            if not all(stored.has(*each) for each in batch):
-                yield batch
+            yield missing if size is None else batch
 
 
 def _generate(model: Model, requests: Iterator[Request]) -> Iterator[tuple[int, Generation]]:
@@ -389,7 +377,7 @@ def record(
     if find_tag(answered):
         flags.append("thinking_tag")
     where = "thinking" if unended or (told and not answered) else "answer"
-    others: dict[str, Any] = {
+    others = {
         "task": sample.task,
         "language": sample.language,
         "answer_prefix": sample.answer_prefix,
@@ -399,24 +387,20 @@ def record(
         "prompt_tokens": answer.prompt_tokens,
         "tokens_generated": answer.tokens,
         "finished": answer.finished,
-    }
-    if sample.context_id is not None:
-        others["context_id"] = sample.context_id
-    for name in OPTIONAL:
-        if value := getattr(sample, name):
-            others[name] = value
-    # The part of the answer that the token limit cut off.
-    others["cut_off"] = None if answer.finished else where
-    if thought:
-        others["thinking"] = thought
-    if answer.split:
+        "context_id": sample.context_id,
+        **{name: getattr(sample, name) or None for name in OPTIONAL},
+        # The part of the answer that the token limit cut off.
+        "cut_off": None if answer.finished else where,
+        "thinking": thought or None,
         # A smaller batch than the settings say changes the last digits of the model's numbers.
-        others["split"] = answer.split
-    if flags:
-        others["flags"] = flags
-    if repeat is not None:
-        others["repeat"] = repeat
-    others["decoding"] = decoding if isinstance(decoding, str) else dict(decoding)
+        "split": answer.split or None,
+        "flags": flags or None,
+        "repeat": repeat,
+        "decoding": decoding if isinstance(decoding, str) else dict(decoding),
+    }
+    others = {
+        name: value for name, value in others.items() if value is not None or name == "cut_off"
+    }
     return Prediction(
         index=sample.index,
         input=sample.input,

@@ -10,24 +10,38 @@ Notebooks call the methods of `Run`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from rulerlib import checkpoints, files, models, samples, tasks
+from pydantic import Field
+
+from rulerlib import checkpoints, files, languages, models, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
-from rulerlib.parameters import Parameters, named
+from rulerlib.errors import (
+    LARGEST,
+    LONGEST,
+    ParameterError,
+    engine_options,
+    is_text,
+    one_of,
+    validated,
+)
 from rulerlib.parsing import notebook_parameters
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction, Sample
 from rulerlib.store import answers, questions
 from rulerlib.store.cell import Cell
-from rulerlib.texts import digest
+from rulerlib.store.questions import Given
+from rulerlib.texts import digest, read_texts
+
+Count = Annotated[int, Field(ge=1, le=LARGEST)]
+Length = Annotated[int, Field(ge=1, le=LONGEST)]
 
 # In a notebook, the fields of a format and of a decoding are parameters of their own.
 _FORMAT = [item.name for item in fields(PromptFormat)]
@@ -41,8 +55,186 @@ _NOT_SET = {"knobs", "family", "format", "decoding", "loaded", "study_name", "no
 _STUDY = {"study", "study_length", "study_samples"}
 
 
-class Run(Parameters):
-    """A run with its `Parameters`: its cells, their questions and files, and the answers."""
+@validated
+class Run:
+    """A run: its parameters, its cells, their questions and files, and the answers.
+
+    Parameters
+    ----------
+    tasks
+        Names, see `rulerlib.tasks.names`.
+    model
+        ``"lille"`` (the bundled model), a folder, or a hub name.
+    engine
+        A name in `rulerlib.models.ENGINES`, or a class of your own, ``package.module:Engine``.
+    engine_options
+        Further arguments of the engine, such as ``{"dtype": "float32"}``.
+    loaded
+        An engine that several runs share. If None, a new one.
+    language
+        ``"da"``, ``"en"``, or the folder of a language pack, see `rulerlib.languages`.
+    question_language
+        The language of template, question and answer prefix, for tasks whose questions can be
+        asked in another one than that of their contexts. Default: ``language``.
+    length
+        The longest length in tokens, prompt and answer together.
+    num_lengths
+        The number of lengths: ``length``, its half, the half of that, ...; lengths that are too
+        short for a task are left out.
+    num_samples
+        Samples for each task and length.
+    seed
+        The seed of the samples.
+    output
+        The folder of all runs, relative to the folder in the environment variable
+        ``RULERLIB_HOME`` or to the current one.
+    texts
+        A file or folder with your own text, for the tasks that read texts, see
+        `rulerlib.texts.read_texts`; or ``"essays"``, the language's own, repeated as in RULER.
+    data
+        Existing questions, also those of NVIDIA's RULER: a file ``<task>/validation.jsonl``, or a
+        folder with such files. ``tasks`` selects among them; they set language and length.
+    format
+        How a question becomes a prompt.
+    decoding
+        How the model chooses its tokens.
+    allow_truncation
+        Cut prompts that are too long for the model instead of raising an error.
+    knobs
+        Settings of the tasks that differ from their defaults.
+    queries_per_context
+        How many consecutive samples share one context, see `rulerlib.dataset.Dataset`. In a study
+        it is 1.
+    primary
+        The measure that is reported as the score. Default: each task's own.
+    family
+        If set, only tasks of this family are allowed.
+    study
+        Settings to compare. Each row has knobs, ``task`` if it is not the first of ``tasks``, and
+        ``group``, a text shared by rows that appear in one panel of a figure (default: rows with
+        the same knobs). Rows take ``source`` and ``train`` from ``knobs``.
+    study_length, study_samples
+        The length or lengths of the study in tokens, and the samples of each row. Lengths that are
+        too short for a row are left out, except the longest.
+    study_name
+        The folder of the study. Default: the name of the family.
+    notes
+        Sentences to show with the run: tasks that its ``source`` cannot answer.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work.
+    DataError
+        If ``texts`` or ``data`` is damaged.
+    """
+
+    tasks: str | Sequence[str]
+    model: str = "lille"
+    engine: str = "transformers"
+    engine_options: Mapping[str, Any] = field(default_factory=dict)
+    loaded: Any = field(default=None, repr=False, compare=False)
+    language: str = "da"
+    length: Length = 4096
+    num_lengths: Count = 1
+    num_samples: Count = 40
+    seed: int = Field(42, ge=0, le=LARGEST)
+    output: str = "runs"
+    texts: str | None = None
+    data: Any = None
+    format: PromptFormat = field(default_factory=PromptFormat)
+    decoding: Decoding = field(default_factory=Decoding)
+    allow_truncation: bool = False
+    knobs: dict[str, Any] = field(default_factory=dict)
+    queries_per_context: Count = 1
+    primary: str | None = None
+    family: str | None = None
+    study: Sequence[dict[str, Any]] | None = None
+    study_length: Length | list[Length] = 1024
+    study_samples: Count = 10
+    study_name: str | None = None
+    notes: Sequence[str] = field(default=(), repr=False, compare=False)
+    question_language: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.family is not None:
+            one_of("family", self.family, tasks.families())
+        self._set("tasks", tuple(tasks.names(self.tasks, self.family)))
+        models.engine_class(self.engine)
+        engine_options("engine_options", self.engine_options)
+        checkpoints.checked(self.model, self.engine)
+        files.named("output", self.output, "the name of a folder")
+        self._set("language", languages.load(self.language).code)
+        if self.question_language is not None:
+            if self.data is not None:
+                allowed = "None, because the questions in 'data' exist already"
+                raise ParameterError("question_language", self.question_language, allowed)
+            code = languages.load(self.question_language, "question_language").code
+            self._set("question_language", None if code == self.language else code)
+        for row in self.study or ():
+            if not is_text(row.get("group", "any")):
+                raise ParameterError("study", row, "a row whose group is a text")
+        chosen = [tasks.resolve(name, **self.knobs) for name in self.tasks]
+        if self.primary is not None:
+            # Tasks without this measure report their own.
+            one_of("primary", self.primary, sorted({m for t in chosen for m in t.scoring.scores}))
+        chosen += [tasks.resolve(name, **knobs) for name, knobs in self.rows]
+        if self.own_texts is not None and not any(task.reads_texts for task in chosen):
+            raise ParameterError("texts", self.texts, "None: the selected tasks use no texts")
+        if self.given:
+            self._set("language", questions.language(self.data, self.given))
+            self._set("length", max(length for _, length in self.given))
+
+    def _set(self, name: str, value: Any) -> None:
+        """Replace a field of this frozen dataclass by its normal form."""
+        object.__setattr__(self, name, value)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths in tokens, shortest first."""
+        return halves(self.length, self.num_lengths)
+
+    @property
+    def study_lengths(self) -> tuple[int, ...]:
+        """The lengths of the study in tokens, shortest first."""
+        lengths = self.study_length
+        return tuple(sorted(set(lengths))) if isinstance(lengths, list) else (lengths,)
+
+    @property
+    def name(self) -> str:
+        """The model's name; of a folder, its last part."""
+        return checkpoints.short_name(self.model)
+
+    @property
+    def root(self) -> Path:
+        """The folder of all runs."""
+        return files.home() / Path(self.output).expanduser()
+
+    @property
+    def rows(self) -> list[tuple[str, dict[str, Any]]]:
+        """Task and knobs of each row of the study."""
+        rows = []
+        for setting in self.study or ():
+            knobs = {name: value for name, value in setting.items() if name != "group"}
+            for name in ("source", "train"):
+                if name in self.knobs:
+                    knobs.setdefault(name, self.knobs[name])
+            rows.append((knobs.pop("task", self.tasks[0]), knobs))
+        return rows
+
+    @cached_property
+    def own_texts(self) -> tuple[str, ...] | None:
+        """The texts that ``texts`` names, or None."""
+        if self.texts == languages.REPEATED:
+            return languages.load(self.language).repeated
+        return None if self.texts is None else read_texts(self.texts)
+
+    @cached_property
+    def given(self) -> Given:
+        """The files of ``data`` by task and length; {} if the questions are made here."""
+        return {} if self.data is None else questions.find(self.data, self.tasks)
+
+    # --- Notebooks -------------------------------------------------------------------------------
 
     @classmethod
     def from_notebook(cls, namespace: Mapping[str, Any], family: str | None = None) -> Self:
@@ -64,7 +256,7 @@ class Run(Parameters):
         ParameterError
             If a name is unknown or a value cannot work.
         DataError, MissingExtraError
-            As `Parameters` and `loaded_engine`.
+            As `Run` and `loaded_engine`.
         """
         knobs = [*tasks.resolve(tasks.names("all", family)[0]).settings()] if family else []
         own = cls.notebook_names() | (_STUDY if family else set())
@@ -72,11 +264,10 @@ class Run(Parameters):
         if "tasks" not in values:
             raise ParameterError("tasks", None, "a name, several with commas between, or 'all'")
         given = {name: value for name, value in values.items() if value is not None}
-        split = {*_FORMAT, *_DECODING}
         format_ = {name: given[name] for name in _FORMAT if name in given}
         decoding = {field: given[name] for name, field in _DECODING.items() if name in given}
         parameters = {
-            **{name: value for name, value in values.items() if name in own and name not in split},
+            **{name: values[name] for name in own - {*_FORMAT, *_DECODING} if name in values},
             "format": PromptFormat(**format_),
             "decoding": Decoding(**decoding),
             "knobs": {name: given[name] for name in knobs if name in given},
@@ -108,31 +299,29 @@ class Run(Parameters):
         """
         knobs = parameters["knobs"]
         built_in = {name: knobs[name] for name in knobs if name not in ("source", "train")}
-        plain = cls(**{**parameters, "knobs": built_in})
-        plain = replace(plain, loaded=plain.loaded_engine)
+        run = cls(**{**parameters, "knobs": built_in})
+        run = replace(run, loaded=run.loaded_engine)
         names, notes, errors = [], [], []
-        for name in plain.tasks:
+        for name in run.tasks:
             try:
-                plain.dataset(plain.cell(name, plain.length, knobs))[0]
+                run.dataset(run.cell(name, run.length, knobs))[0]
                 names.append(name)
             except ParameterError as error:
                 errors.append(error)
                 notes.append(f"Left out: {name} ({str(error).rstrip('.')}).")
         if not names:
             raise errors[0]
-        run = replace(plain, tasks=names, knobs=knobs, study=None)
-        study: list[dict[str, Any]] = []
-        for setting in plain.settings_of_study:
+        study = []
+        for setting in run.study or ():
             try:
-                row = replace(run, study=[setting])
+                row = replace(run, tasks=names, knobs=knobs, study=[setting], queries_per_context=1)
                 task, row_knobs = row.rows[0]
-                cell = row.cell(task, plain.study_lengths[-1], row_knobs)
-                row.dataset(replace(cell, queries_per_context=1))[0]
+                row.dataset(row.cell(task, run.study_lengths[-1], row_knobs))[0]
                 study.append(setting)
             except ParameterError as error:
                 name = named(setting)["setting"]
                 notes.append(f"Left out of the study: {name} ({str(error).rstrip('.')}).")
-        return replace(run, study=study, notes=notes)
+        return replace(run, tasks=names, knobs=knobs, study=study, notes=notes)
 
     def check(self) -> None:
         """Check everything that can be checked before a model is loaded.
@@ -173,11 +362,16 @@ class Run(Parameters):
         """
         self._check_limit("length", self.length)
         if self.given:
-            return tuple(self._given_cell(task, length) for task, length in self.given)
+            # Another tokenizer may have counted the lengths, so a prompt may be too long.
+            return tuple(
+                replace(self._any_cell, task=task, length=length, texts=questions.source(path),
+                        allow_truncation=self.allow_truncation)
+                for (task, length), path in self.given.items()
+            )  # fmt: skip
         cells = [self.cell(task, size, self.knobs) for size in self.lengths for task in self.tasks]
-        return tuple(cell for cell in cells if self._fits(cell, self.length))
+        return tuple(cell for cell in cells if self._fits(cell, "length", self.length))
 
-    @cached_property
+    @property
     def study_cells(self) -> tuple[Cell, ...]:
         """The cells of the study: each row at each length, short lengths first.
 
@@ -191,25 +385,17 @@ class Run(Parameters):
     @cached_property
     def _studied(self) -> list[tuple[Cell, dict[str, Any]]]:
         """Each cell of the study with its row."""
-        if not self.rows:
+        if not self.study:
             return []
         longest = self.study_lengths[-1]
         self._check_limit("study_length", longest)
+        study = self.study_name or self.family or "study"
         studied = []
         for size in self.study_lengths:
-            for (task, knobs), setting in zip(self.rows, self.settings_of_study, strict=True):
-                cell = replace(
-                    self.cell(task, size, knobs),
-                    study=self.study_name or self.family or "study",
-                    queries_per_context=1,
-                )
-                try:
-                    if self._fits(cell, longest):
-                        studied.append((cell, setting))
-                except ParameterError as error:
-                    if error.parameter != "length":
-                        raise
-                    raise ParameterError("study_length", error.value, error.allowed) from error
+            for (task, knobs), setting in zip(self.rows, self.study, strict=True):
+                cell = replace(self.cell(task, size, knobs), study=study, queries_per_context=1)
+                if self._fits(cell, "study_length", longest):
+                    studied.append((cell, setting))
         return studied
 
     def cell(self, task: str, length: int, knobs: Mapping[str, Any]) -> Cell:
@@ -229,17 +415,6 @@ class Run(Parameters):
             texts=None if texts is None else f"{Path(str(self.texts)).name}-{digest(texts)[:8]}",
             question_language=self.question_language,
             family=row.origin or None,
-        )
-
-    def _given_cell(self, task: str, length: int) -> Cell:
-        """Return the cell of a file of ``data``."""
-        # Another tokenizer may have counted its length.
-        return replace(
-            self._any_cell,
-            task=task,
-            length=length,
-            allow_truncation=self.allow_truncation,
-            texts=questions.source(self.given[task, length]),
         )
 
     @cached_property
@@ -279,13 +454,15 @@ class Run(Parameters):
                 " (allow_truncation=True cuts prompts in the middle and records it)",
             )
 
-    def _fits(self, cell: Cell, longest: int) -> bool:
+    def _fits(self, cell: Cell, parameter: str, longest: int) -> bool:
         """Return whether a cell's length is long enough for its task; the longest has to be."""
         try:
             self.dataset(cell)
         except ParameterError as error:
-            if error.parameter != "length" or cell.length == longest:
+            if error.parameter != "length":
                 raise
+            if cell.length == longest:
+                raise ParameterError(parameter, error.value, error.allowed) from error
             return False
         return True
 
@@ -332,14 +509,11 @@ class Run(Parameters):
         if self.given:
             return next(samples.read(next(iter(self.given.values())), Sample))
         length = min(length, self.length)
-        cell = self.cell(self.tasks[0], length, self.knobs)
         for size in range(length, 16 * length, 64):
-            try:
+            cell = self.cell(self.tasks[0], size, self.knobs)
+            if self._fits(cell, "length", -1):
                 # The needle of the first sample is at the very beginning, so take the second.
-                return self.dataset(replace(cell, length=size))[min(1, self.num_samples - 1)]
-            except ParameterError as error:
-                if error.parameter != "length":
-                    raise
+                return self.dataset(cell)[min(1, self.num_samples - 1)]
         raise ParameterError("length", length, "longer")
 
     def _num_samples(self, cell: Cell) -> int:
@@ -429,14 +603,13 @@ class Run(Parameters):
     def _predict(self, cells: Sequence[Cell], title: str, progress: Progress | None) -> list[Path]:
         if not cells:
             return []
-        if progress is None:
-            with Progress(self.work(cells), title) as bar:
-                return self._predict(cells, title, bar)
-        self.make_data(cells)
-        longest = max(cell.length for cell in cells)
-        models.reserve(self.loaded_engine, longest + self.format.thinking_tokens)
-        for cell in cells:
-            self.ask(cell, self.count(cell), progress=progress)
+        new = progress is None
+        with Progress(self.work(cells), title) if new else contextlib.nullcontext(progress) as bar:
+            self.make_data(cells)
+            longest = max(cell.length for cell in cells)
+            models.reserve(self.loaded_engine, longest + self.format.thinking_tokens)
+            for cell in cells:
+                self.ask(cell, self.count(cell), progress=bar)
         return [self.answers(cell) for cell in cells]
 
     def ask(self, cell: Cell, count: int, **options: Any) -> None:
@@ -452,7 +625,6 @@ class Run(Parameters):
             cell.allow_truncation,
             cell=cell.settings(),
             weight=prediction.cost(cell.length),
-            sentence_repeats=self.repeats(cell),
             **options,
         )
 
@@ -506,3 +678,24 @@ class Run(Parameters):
         names = ("n", "prompt tokens", "generated tokens", "cut off")
         sums = {name: sum(row[name] for row in rows) for name in names}
         return [*rows, {"task": "together", "length": "", **sums}]
+
+
+def halves(length: int, num_lengths: int) -> tuple[int, ...]:
+    """Return ``length``, its half, the half of that, ..., shortest first.
+
+    >>> halves(4096, 3)
+    (1024, 2048, 4096)
+    """
+    steps = range(min(num_lengths, length.bit_length()))
+    return tuple(sorted({length >> step for step in steps} - {0}))
+
+
+def named(setting: Mapping[str, Any]) -> dict[str, str]:
+    """Return the name of a row of a study and that of its group.
+
+    >>> named({"group": "keys", "num_needle_k": 2})
+    {'setting': 'num_needle_k = 2', 'group': 'keys'}
+    """
+    knobs = {name: value for name, value in setting.items() if name != "group"}
+    name = ", ".join(f"{knob} = {value}" for knob, value in knobs.items())
+    return {"setting": name, "group": setting.get("group", ", ".join(knobs))}

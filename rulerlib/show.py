@@ -9,21 +9,23 @@ become symbols, and the middle of a very long answer is left out.
 
 from __future__ import annotations
 
+import html
 import itertools
+import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rulerlib import languages, tasks
+from rulerlib.escaping import PLAIN, gap, markup, merged, shortened, spoken, visible
 from rulerlib.escaping import Html as Html
-from rulerlib.escaping import gap, markup, merged, shortened, spoken
 from rulerlib.escaping import sentence as sentence
 from rulerlib.labels import listed, said_count, thousands
+from rulerlib.metrics import MEASURES
 from rulerlib.samples import Prediction, Sample
-from rulerlib.show_tables import grid as grid
-from rulerlib.show_tables import table as table
 from rulerlib.store import questions
 
 if TYPE_CHECKING:
@@ -50,51 +52,44 @@ def run(run: Run) -> Html:
 
     This sends no prompts and does not load the weights of the model.
     """
-    language = languages.load(run.language).name
-    other = run.question_language and languages.load(run.question_language).name
     # `data` may hold only some of the tasks.
-    tasks = {cell.task for cell in run.cells}
-    names = listed([name for name in run.tasks if name in tasks])
-    first = (
-        f"{run.name} answers {names} at {_lengths(run.cells)} tokens:"
-        f" {_count(run, run.cells)}. Language: {language}"
-        f"{f', with questions in {other}' if other else ''}."
-        f"{_too_short(run)}{_repeated([*run.cells, *run.study_cells], run)}"
+    there = {cell.task for cell in run.cells}
+    names = listed([name for name in run.tasks if name in there])
+    asked = f"{run.name} answers {names} at {_lengths(run.cells)} tokens: {_count(run, run.cells)}."
+    codes = {" Language: ": run.language, ", with questions in ": run.question_language}
+    named = {before: (languages.load(code).name, code) for before, code in codes.items() if code}
+    in_text = "".join(before + name for before, (name, _) in named.items())
+    # The language of each name is marked for screen readers.
+    in_markup = "".join(before + spoken(name, code) for before, (name, code) in named.items())
+    further = f".{_too_short(run)}{_repeated(run)}{_counted(run)}"
+    study = ""
+    if run.study_cells:
+        study = (
+            f" The study compares {said_count(len(run.rows), 'setting')} at"
+            f" {_lengths(run.study_cells)} tokens: {_count(run, run.study_cells)}."
+        )
+    others = [_decoded(run) + study, *run.notes]
+    first = markup(asked) + in_markup + markup(further)
+    return Html(
+        f"<p>{'<br>'.join([first, *map(markup, others)])}</p>",
+        "\n".join([asked + in_text + further, *others]),
     )
-    studied = run.study_cells
-    study = (
-        f" The study compares {said_count(len(run.rows), 'setting')} at {_lengths(studied)}"
-        f" tokens: {_count(run, studied)}."
-        if studied
-        else ""
-    )
-    sentences = (first + _counted(run), f"{_decoded(run)}{study}", *run.notes)
-    shown = "<br>".join(map(markup, sentences))
-    for code in filter(None, (run.language, run.question_language)):
-        # Mark the language of each name for screen readers.
-        name = languages.load(code).name
-        before, label, named = shown.partition("Language: ")
-        shown = before + label + named.replace(markup(name), spoken(name, code), 1)
-    return Html(f"<p>{shown}</p>", "\n".join(sentences))
 
 
 def _too_short(run: Run) -> str:
     """Return a sentence on the tasks that do not fit into some lengths."""
-    if run.given:
-        return ""
     there = {(cell.task, cell.length) for cell in run.cells}
-    left = {
-        length: [task for task in run.tasks if (task, length) not in there]
-        for length in run.lengths
-    }
-    clauses = [f"{listed(names)} at {thousands(at)}" for at, names in left.items() if names]
+    clauses = []
+    for length in () if run.given else run.lengths:
+        if left := [task for task in run.tasks if (task, length) not in there]:
+            clauses.append(f"{listed(left)} at {thousands(length)}")
     return f" Left out, because the length is too short: {'; '.join(clauses)}." if clauses else ""
 
 
-def _repeated(cells: Sequence[Cell], run: Run) -> str:
+def _repeated(run: Run) -> str:
     """Return a sentence on how often the haystacks repeat their texts, or an empty text."""
     most: dict[int, float] = {}
-    for cell in cells:
+    for cell in (*run.cells, *run.study_cells):
         if factor := run.repeats(cell):
             most[cell.length] = max(factor, most.get(cell.length, 0))
     times = [f"{factor:g} times at {thousands(at)}" for at, factor in sorted(most.items())]
@@ -109,10 +104,12 @@ def _lengths(cells: Sequence[Cell]) -> str:
 
 def _count(run: Run, cells: Sequence[Cell]) -> str:
     """Return the number of questions in some cells in words."""
-    counts = sorted({run.count(cell) for cell in cells})
-    number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    whole = said_count(sum(run.count(cell) for cell in cells), "question")
-    return whole + (f", {number} for each task and length" if len(cells) > 1 else "")
+    counts = sorted(run.count(cell) for cell in cells)
+    whole = said_count(sum(counts), "question")
+    if len(counts) == 1:
+        return whole
+    number = str(counts[0]) if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
+    return f"{whole}, {number} for each task and length"
 
 
 def _counted(run: Run) -> str:
@@ -132,12 +129,11 @@ def _counted(run: Run) -> str:
 def _decoded(run: Run) -> str:
     """Return a sentence on the decoding, the seed and the chat template."""
     decoding = run.decoding
-    how = (
-        "Greedy decoding"
-        if decoding.greedy
-        else f"Sampling at temperature {decoding.temperature:g}"
-        + (f", {decoding.samples} answers per question" if decoding.samples > 1 else "")
-    )
+    how = "Greedy decoding"
+    if not decoding.greedy:
+        how = f"Sampling at temperature {decoding.temperature:g}"
+    if decoding.samples > 1:
+        how += f", {decoding.samples} answers per question"
     seed = "" if run.given else f", questions of seed {run.seed}"
     template = run.loaded_engine.tokenizer.chat_template
     templated = template is not None and run.format.chat is not False
@@ -176,11 +172,13 @@ def sample(record: Sample, context: int = 700) -> Html:
     legend, operands_told = "", ""
     if operands:
         operands_told = f"\n{_LEGEND['operand']}: {', '.join(operands)}"
-        marks = [mark for mark in _LEGEND if mark in {mark for _, _, mark in spans}]
-        named = (
-            f"<b style='{MARKS[mark]};margin-right:.6em'>{_LEGEND[mark]}</b>" for mark in marks
+        used = {mark for _, _, mark in spans}
+        legend = "".join(
+            f"<b style='{MARKS[mark]};margin-right:.6em'>{words}</b>"
+            for mark, words in _LEGEND.items()
+            if mark in used
         )
-        legend = f"<div>{''.join(named)}</div>"
+        legend = f"<div>{legend}</div>"
     wanted = shortened(_wanted(record.outputs, record.task))
     length = record.length_w_model_temp or record.length
     facts = f"{length:,} tokens with room for the answer"
@@ -358,3 +356,199 @@ def _marked(text: str, start: int, end: int, spans: Sequence[tuple[int, int, str
             at = stop
         number = inner
     return "".join([*pieces, markup(text[at:end])])
+
+
+# --- Tables -------------------------------------------------------------------------------------
+
+INTERVAL = "95%"
+"""Part of the name of each column of intervals."""
+
+SHORT = 34
+"""Texts of at most this number of characters stay in one line."""
+
+
+def percent_of(share: float) -> str:
+    """Return a share in percent, or a dash for NaN.
+
+    >>> percent_of(0.925), percent_of(math.nan)
+    ('92.5%', '–')
+    """
+    return "–" if math.isnan(share) else f"{100 * share:.1f}%"
+
+
+def between(low: Any, high: Any, scale: int, precision: int) -> str:
+    """Return both ends of an interval as text, or a dash if one is NaN.
+
+    >>> between(0.801, 0.974, 100, 1), between("8K", "16K", 1, 1)
+    ('80.1 – 97.4', '8K – 16K')
+    """
+    if isinstance(low, str):
+        return low if low == high else f"{low} – {high}"
+    if math.isnan(low) or math.isnan(high):
+        return "–"
+    return f"{scale * low:.{precision}f} – {scale * high:.{precision}f}"
+
+
+def _intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd.DataFrame:
+    """Return the table with each pair of columns ``low`` and ``high`` as one column of text."""
+    for low in [str(name) for name in shown.columns if str(name).endswith("low")]:
+        mean = low.removesuffix("low")
+        if f"{mean}high" in shown:
+            # Plain `low` and `high` belong to the table's mean, which is usually a share.
+            scale = 100 if (mean.strip() in shares if mean else shares) else 1
+            ends = zip(shown[low], shown.pop(f"{mean}high"), strict=True)
+            shown[low] = [between(*pair, scale, precision) for pair in ends]
+            label = f"{mean.strip()}, 95%" if mean else "95% interval"
+            shown = shown.rename(columns={low: label})
+    return shown
+
+
+def _aligned(styler: Any, numbers: Sequence[int]) -> Any:
+    """Return a styled table with numbers flush right and long texts at least 10 em wide.
+
+    ``numbers`` are the positions of the columns of numbers, from 0.
+    """
+    # Let names wrap, which are often wider than the numbers below them.
+    rules = [{"selector": "th.col_heading", "props": "white-space: normal"}]
+    for place in range(styler.data.shape[1]):
+        widest = styler.data.iloc[:, place].astype(str).str.len().max()
+        style = "white-space: nowrap" if widest <= SHORT else "min-width: 10em"
+        if place in numbers:
+            style = "text-align: right; white-space: nowrap"
+        rules.append({"selector": f".col{place}", "props": style})
+    return styler.format_index(_breaking, axis=1).set_table_styles(rules, overwrite=False)
+
+
+def _breaking(name: Any) -> str:
+    """Return a column name as HTML that wraps at underscores and before its n."""
+    escaped = html.escape(str(name), quote=False).replace("_", "_<wbr>")
+    return escaped.replace("(n = ", "(n&nbsp;=&nbsp;")
+
+
+def table(
+    values: pd.DataFrame | Sequence[Mapping[str, Any]],
+    percent: Iterable[str] = (),
+    precision: int = 1,
+    folded: bool = True,
+) -> Any:
+    """Return a styled table, with shares as percentages and each interval in one column.
+
+    Columns ``low`` and ``high`` become ``95% interval``; ``x low`` and ``x high`` become
+    ``x, 95%``. Columns with one value, except shares and intervals, move to the caption; if the
+    measure does, it becomes the name of ``mean``. An empty table is replaced by its
+    ``attrs["why"]``.
+
+    Parameters
+    ----------
+    values
+        A table, or its rows. Columns of numbers are flush right.
+    percent
+        More columns of shares, 0 to 1.
+    precision
+        Decimals of other numbers.
+    folded
+        Whether columns with one value move to the caption.
+    """
+    import pandas as pd
+
+    values = values if isinstance(values, pd.DataFrame) else pd.DataFrame([*values])
+    if values.empty and "why" in values.attrs:
+        return sentence(values.attrs["why"])
+    share_names = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
+    shares = [*dict.fromkeys(name for name in (*percent, *share_names) if name in values)]
+    shown = _intervals(values.copy(), shares, precision)
+    constant = _constant(shown, shares) if folded else []
+    caption = "; ".join(f"{name}: {_said(shown[name].iloc[0])}" for name in constant)
+    renamed = {"mean": shown["measure"].iloc[0]} if "measure" in constant else {}
+    shown = shown.drop(columns=constant)
+    if "shares" in shown:
+        shown["shares"] = [
+            ", ".join(f"{outcome}: {100 * often:.0f}%" for outcome, often in outcomes.items())
+            for outcomes in shown["shares"]
+        ]
+    numbers = []
+    for place, name in enumerate(shown.columns):
+        if name in shares or INTERVAL in str(name) or shown[name].dtype.kind in "iuf":
+            numbers.append(place)
+        if name in shares:
+            shown[name] = [percent_of(share) for share in shown[name]]
+    shown = shown.map(lambda value: visible(value) if isinstance(value, str) else value)
+    styler = shown.rename(columns=renamed).style.hide(axis="index")
+    styler = styler.format(escape="html", thousands=",", precision=precision, na_rep="–")
+    styler = _aligned(styler.set_table_attributes(f"class='{PLAIN}'"), numbers)
+    return styler.set_caption(html.escape(visible(caption))) if caption else styler
+
+
+def _constant(shown: pd.DataFrame, shares: Sequence[str]) -> list[Any]:
+    """Return the columns with one value, except results; model and language come first.
+
+    A score of 0% in every row is a result. In a single row only the model, language, measure and
+    category count as constant.
+    """
+    names = ("model", "language", "measure", "category")
+    about: list[Any] = [name for name in names if name in shown]
+    constant = []
+    for name in [*about, *(name for name in shown if name not in about and len(shown) > 1)]:
+        result = name in shares or INTERVAL in str(name) or shown[name].dtype.kind == "f"
+        alike = len({*map(str, shown[name])}) == 1
+        if alike and (not result or shown[name].isna().all()):
+            constant.append(name)
+    return constant if len(constant) < shown.shape[1] else about
+
+
+def _said(value: Any) -> str:
+    """Return the value of a constant column as text for the caption."""
+    if isinstance(value, Integral) and str(value).isdigit():
+        return f"{value:,}"
+    return "–" if value is None or value != value or value == "" else str(value)
+
+
+def grid(
+    values: pd.DataFrame,
+    rows: str,
+    columns: str,
+    share: str,
+    *,
+    interval: bool = True,
+    title: str | None = None,
+) -> Any:
+    """Return a styled table of shares with rows and columns named by two columns of ``values``.
+
+    The head of a column shows its n if all its cells agree; otherwise each cell shows its own.
+
+    Parameters
+    ----------
+    values
+        One row for each cell: ``n``, the share (0 to 1), ``low`` and ``high`` or ``share low``, ...
+    rows, columns
+        Names of columns, such as ``"task"`` and ``"length"``.
+    share
+        The column of shares.
+    interval
+        Whether to show ``low`` and ``high``.
+    title
+        The caption.
+    """
+    if values.empty:
+        return table(values)
+    heads, alike = dict[Any, str](), dict[Any, bool]()
+    for value, part in values.groupby(columns, sort=False):
+        name = f"{value:,}" if isinstance(value, Integral) else str(value)
+        alike[value] = part["n"].nunique() == 1
+        heads[value] = f"{name} (n = {part['n'].iloc[0]:,})" if alike[value] else name
+    cells = []
+    ends = {f"{share} {end}": end for end in ("low", "high")}
+    for _, one in values.rename(columns=ends).iterrows():
+        lines = [percent_of(one[share])]
+        if interval:
+            lines.append(between(one["low"], one["high"], 100, 1))
+        if not alike[one[columns]]:
+            lines.append(f"n = {one['n']:,}")
+        cells.append("\n".join(lines))
+    wide = values.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
+    wide = wide.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
+    styler = table(wide.rename_axis(columns=None).reset_index(), folded=False)
+    in_lines = [{"selector": "td.data", "props": "white-space: pre"}]
+    styler = _aligned(styler, range(1, 1 + len(heads)))
+    styler = styler.set_table_styles(in_lines, overwrite=False)
+    return styler.set_caption(html.escape(visible(title))) if title else styler

@@ -8,7 +8,7 @@ import pytest
 
 from rulerlib import checkpoints, files, models
 from rulerlib.errors import ParameterError
-from rulerlib.parameters import Parameters
+from rulerlib.runs import Run
 from rulerlib.store.cell import Cell
 
 
@@ -128,7 +128,7 @@ def test_a_model_name_is_rejected_or_stays_inside_the_results_folder(engine, nam
     options = {"base_url": "http://localhost:1/v1", "tokenizer": "words"}
     options = options if engine == "openai" else {}
     try:
-        run = Parameters("niah_single_2", model=name, engine=engine, engine_options=options)
+        run = Run("niah_single_2", model=name, engine=engine, engine_options=options)
     except ParameterError as error:
         text = str(error)
         assert text.startswith("model is ")

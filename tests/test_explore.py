@@ -13,7 +13,7 @@ from book import explorer, leaderboard
 from rulerlib import analysis, tasks
 from rulerlib.analysis.accuracy import BY
 from rulerlib.errors import ParameterError
-from rulerlib.explore import __main__, answers, site
+from rulerlib.explore import answers, site
 from rulerlib.intervals import wilson
 from rulerlib.samples import Prediction
 
@@ -144,15 +144,15 @@ def test_a_folder_with_other_files_is_refused(runs, tmp_path, capsys):
     with pytest.raises(ParameterError, match=r"out is .* must be a new folder"):
         site.write(runs, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-    assert __main__.main([str(tmp_path / "none"), str(tmp_path / "new")]) == 2
+    assert site.main([str(tmp_path / "none"), str(tmp_path / "new")]) == 2
     assert "must be a folder that exists" in capsys.readouterr().err
 
 
 def test_the_command_replaces_its_folder(tmp_path, capsys):
     write_run(tmp_path / "runs", "good", "niah_single_2", "da", 300, 55)
     arguments = [str(tmp_path / "runs"), str(tmp_path / "new")]
-    assert __main__.main([*arguments, "--prompts"]) == 0
-    assert __main__.main(arguments) == 0
+    assert site.main([*arguments, "--prompts"]) == 0
+    assert site.main(arguments) == 0
     assert "55 answers in 1 cells" in capsys.readouterr().out
     # Without --prompts the earlier prompts are removed; a file has 50 samples.
     names = {str(path.relative_to(tmp_path / "new")) for path in (tmp_path / "new").rglob("*.json")}

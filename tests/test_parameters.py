@@ -7,23 +7,23 @@ from helpers_fuzz import nested, within
 
 from rulerlib import tasks
 from rulerlib.errors import ParameterError
-from rulerlib.parameters import Parameters, halves
 from rulerlib.parsing import notebook_parameters
+from rulerlib.runs import Run, halves
 
 
 def test_parameters_are_checked_without_a_model():
     with pytest.raises(ParameterError, match="primary"):
-        Parameters(tasks="all", primary="bleu")
-    assert Parameters(tasks="vt", study=[{"num_hops": 2}]).rows == [("vt", {"num_hops": 2})]
-    assert Parameters(tasks="vt", study=[]).rows == []
-    assert set(tasks.all_tasks()) == set(Parameters(tasks="all").tasks)
+        Run(tasks="all", primary="bleu")
+    assert Run(tasks="vt", study=[{"num_hops": 2}]).rows == [("vt", {"num_hops": 2})]
+    assert Run(tasks="vt", study=[]).rows == []
+    assert set(tasks.all_tasks()) == set(Run(tasks="all").tasks)
 
 
 def test_a_row_of_the_study_is_checked_like_the_run():
     with pytest.raises(ParameterError, match="did you mean 'num_hops'"):
-        Parameters(tasks="vt", study=[{"num_hop": 2}])
+        Run(tasks="vt", study=[{"num_hop": 2}])
     with pytest.raises(ParameterError, match="task is 'nope'"):
-        Parameters(tasks="vt", study=[{"task": "nope"}])
+        Run(tasks="vt", study=[{"task": "nope"}])
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_row_of_the_study_is_checked_like_the_run():
 )  # fmt: skip
 def test_lengths_are_halves(length, count, lengths):
     assert halves(length, count) == lengths
-    assert Parameters(tasks="niah_single_2", length=length, num_lengths=count).lengths == lengths
+    assert Run(tasks="niah_single_2", length=length, num_lengths=count).lengths == lengths
 
 
 def test_only_data_of_a_notebook_is_a_parameter():
@@ -100,7 +100,7 @@ def test_the_old_name_of_tasks_gets_a_hint():
 )  # fmt: skip
 def test_extreme_values_are_named(name, value):
     with within(20), pytest.raises(ParameterError) as error:
-        Parameters(**{"tasks": "vt", name: value})
+        Run(**{"tasks": "vt", name: value})
     named = ("study", "task") if name == "study" else name
     assert str(error.value).startswith(named)
     assert str(error.value).endswith(".")
@@ -109,6 +109,6 @@ def test_extreme_values_are_named(name, value):
 def test_the_home_folder_is_expanded(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("RULERLIB_HOME", "/elsewhere")
-    assert Parameters(tasks="vt", output="~/here").root == tmp_path / "here"
+    assert Run(tasks="vt", output="~/here").root == tmp_path / "here"
     monkeypatch.setenv("RULERLIB_HOME", "~/there")
-    assert Parameters(tasks="vt", output="here").root == tmp_path / "there" / "here"
+    assert Run(tasks="vt", output="here").root == tmp_path / "there" / "here"

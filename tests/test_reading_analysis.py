@@ -189,6 +189,6 @@ def test_operands_are_marked_and_named(task):
     shown = show.sample(sample)
     style = re.escape(show.MARKS["operand"])
     assert re.findall(rf"<mark style='{style}'>([^<]*)</mark>", shown.markup) == operands
-    assert "what the answer is computed from" in re.sub("<[^>]*>", "", shown.markup)
-    assert repr(shown).endswith(f"what the answer is computed from: {', '.join(operands)}")
+    assert "operand of the answer" in re.sub("<[^>]*>", "", shown.markup)
+    assert repr(shown).endswith(f"operand of the answer: {', '.join(operands)}")
     assert set(OPERATIONS) >= {sample.facts["operation"]}

@@ -154,7 +154,7 @@ BAD = [
     ({"primary": "recal"}, "did you mean 'recall'"),
     ({"lengths": 600}, "among those that were run: 512, 1024, 2048"),
     ({"compare": "a,c"}, "second is 'c'"),
-    ({"claimed": "128K"}, "a dictionary"),
+    ({"claimed": "128K"}, "a valid dictionary"),
     ({"cmap": "jet"}, "cmap is 'jet', but must be one of red-green, viridis"),
 ]
 

@@ -11,9 +11,11 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 bs4 = pytest.importorskip("bs4")
 
-from rulerlib import analysis, show  # noqa: E402
+from rulerlib import analysis, files, show  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
 from rulerlib.parts import Part, in_order  # noqa: E402
+from rulerlib.prompts import Decoding  # noqa: E402
+from rulerlib.runs import Run  # noqa: E402
 from rulerlib.samples import Prediction, Sample  # noqa: E402
 
 EVIL = "<script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;"
@@ -120,7 +122,7 @@ def test_an_answer_is_text(pred):
 UNSEEN = {
     "\x00": "␀", "\x1b[31m": "␛[31m", "\x07": "␇", "\r": "␍", "\x7f": "␡", "\x9b": r"\x9b",
     "\u202e": r"\u202e", "\u2066": r"\u2066", "\u200f": r"\u200f", "\u200b": r"\u200b",
-    "\ufeff": r"\ufeff", "\u2028": r"\u2028", "\xad": r"\xad", "\ud83d": r"\ud83d",
+    "\ufeff": r"\ufeff", "\u2028": r"\u2028", "\xad": r"\xad",
     "\U000e0041": r"\U000e0041",
 }  # fmt: skip
 
@@ -209,3 +211,43 @@ def test_a_grid_has_a_row_and_a_column_for_each():
     made = show.grid(cells(8, 4, 3000), "task", "length", "recall", interval=False).data
     assert made["512 (n = 8)"].tolist() == ["50.0%", "–"]
     assert made["4,096"].tolist() == ["100.0%\nn = 4", "12.5%\nn = 3,000"]
+
+
+# --- A run --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv(files.HOME, str(tmp_path))
+
+
+def numbers(text):
+    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?= questions)", text)]
+
+
+def test_a_run_shows_how_many_questions_it_asks():
+    study = [{"num_needle_k": 2}, {"num_needle_k": 4}]
+    # The shortest length is too short for the task.
+    run = Run("niah_single_2,niah_multikey_3", length=2048, num_lengths=6, num_samples=700,
+              family="niah", study=study, study_length=[512, 1024], study_samples=3)  # fmt: skip
+    first, second = show.run(run).text.splitlines()
+    assert numbers(first) == [700 * len(run.cells)]
+    assert numbers(second) == [12]
+    named = re.search(r"at (.+?) tokens", first)[1]
+    lengths = [int(n) * (1024 if k else 1) for n, k in re.findall(r"(\d+)(K?)", named)]
+    assert lengths == sorted({cell.length for cell in run.cells})
+    assert "niah_single_2 and niah_multikey_3" in first
+    assert "2 settings at 512 and 1K tokens" in second
+    assert second.startswith("Greedy decoding, questions of seed 42, with a chat template.")
+    assert "_model" not in run.loaded_engine.__dict__
+
+
+def test_a_run_shows_its_decoding_and_languages():
+    drawn = Decoding(temperature=0.7, samples=4)
+    run = Run("niah_single_2", length=512, num_samples=2, decoding=drawn, question_language="en")
+    first, second = show.run(run).text.splitlines()
+    assert first.endswith("2 questions. Language: Dansk, with questions in English.")
+    named = "<bdi lang='da'>Dansk</bdi>, with questions in <bdi lang='en'>English</bdi>."
+    assert named in show.run(run).markup
+    assert second.startswith("Sampling at temperature 0.7, 4 answers per question,")
+    assert "study" not in second

@@ -6,7 +6,10 @@ import dataclasses
 import os
 import pathlib
 import re
+import subprocess
+import sys
 import tempfile
+import threading
 
 import pytest
 from helpers_store import FIVE, write_records
@@ -14,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib import files
-from rulerlib.errors import ParameterError
+from rulerlib.errors import BusyError, ParameterError
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.store.cell import LONGEST, Cell
 
@@ -122,18 +125,10 @@ def test_cells_that_differ_in_any_field_have_different_files(one, other, draw):
             assert not paths[0] & paths[1]
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "allowed"),
-    [
-        ("task", "a+b", "a short name of a-z, 0-9, '.', '_' and '-'"), ("model", "", "a name"),
-        ("study", "", "a name, or None"), ("length", 0, "a whole number, at least 1"),
-        ("knobs", [], "a dictionary {setting: value}"),
-    ],
-)  # fmt: skip
-def test_invalid_fields_are_named(field, value, allowed):
-    with pytest.raises(ParameterError) as error:
+@pytest.mark.parametrize(("field", "value"), [("task", "a+b"), ("knobs", {"depth": {5}})])
+def test_invalid_fields_are_named(field, value):
+    with pytest.raises(ParameterError, match=r"^(task|knobs) is .*, but must be .*\.$"):
         dataclasses.replace(BASE, **{field: value})
-    assert str(error.value) == f"{field} is {value!r}, but must be {allowed}."
 
 
 def full(*_):
@@ -171,3 +166,51 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     assert str(error.value) == (
         f"output is '{folder}', but must be a file that can be written (No space left on device)."
     )
+
+
+# --- The lock -----------------------------------------------------------------------------------
+
+
+HOLDER = """
+import sys
+from rulerlib import files
+with files.lock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "new" / "niah.jsonl"
+
+
+@pytest.fixture
+def holder(path):
+    """Another process that holds the lock."""
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_a_lock_ends_with_its_block(path):
+    with pytest.raises(ZeroDivisionError), files.lock(path):
+        raise ZeroDivisionError
+    with files.lock(path), files.lock(path.parent / "other.jsonl"):
+        pass
+    assert list(path.parent.iterdir()) == []
+
+
+def test_the_process_that_holds_a_lock_is_named_until_it_is_killed(path, holder):
+    with pytest.raises(BusyError) as error, files.lock(path):
+        pass
+    assert str(error.value) == (
+        f"{path} is being written by process {holder.pid}: wait until it is done, or choose"
+        " another output folder."
+    )
+    threading.Timer(0.2, holder.kill).start()
+    with files.lock(path, wait=True):
+        assert holder.wait(10)

@@ -1,4 +1,6 @@
-"""Accuracy: means of a measure by task, category, length, knob or depth, with n and interval.
+"""Means of a measure by task, category, length or depth, and kinds of mistakes, each with interval.
+
+`rulerlib.tasks.mistakes` decides the kind of a mistake.
 
 >>> from rulerlib.analysis.scores import scores
 >>> from rulerlib.samples import Prediction
@@ -7,6 +9,9 @@
 >>> table = accuracy(scores(predictions)).round(2)
 >>> table[["n", "measure", "mean", "low", "high", "recall"]].to_dict("split")["data"]
 [[9, 'all_match', 1.0, 0.7, 1.0, 1.0]]
+>>> rows = [(about, Prediction(i, "", ["AB"], pred)) for i, pred in enumerate(["AB", "", "EF"])]
+>>> errors(scores(rows))[["error", "n", "count"]].to_dict("split")["data"]
+[['empty', 3, 1], ['wrong value', 3, 1]]
 """
 
 from __future__ import annotations
@@ -19,12 +24,15 @@ import pandas as pd
 
 from rulerlib.analysis.scores import nothing, of_measure
 from rulerlib.intervals import Clustered, clustered
+from rulerlib.tasks.mistakes import KINDS
 
 BY = ("model", "language", "task", "length")
 """The default columns to group by."""
 
 RESAMPLES = 2000
 """The default number of random draws for intervals and tests."""
+
+_SHOWN = ["task", "length", "index", "depths", "outputs", "pred"]
 
 
 def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = BY) -> pd.DataFrame:
@@ -331,3 +339,156 @@ def by_depth(table: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
     shares = shares.drop(columns=["contexts", "design_effect"], errors="ignore")
     shares.attrs["depths"] = _grid(bins)
     return shares
+
+
+# --- Kinds of mistakes ------------------------------------------------------------------------
+
+
+def errors(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
+    """Return the kinds of mistakes as shares of all answers.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    by
+        The columns to group by.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``error`` (a name in `rulerlib.tasks.mistakes.KINDS`, only those that occur),
+        ``n`` (all answers, including right ones), ``count``, ``share`` and its 95% interval
+        ``low``, ``high``: Wilson's, or cluster-robust for shared contexts. The shares of a group
+        add up to its error rate. Groups of several tasks also have ``tasks`` and ``missing``, see
+        `tasks_in`. Without mistakes the table is empty.
+    """
+    table = of_measure(table)
+    kinds = [kind for kind in KINDS if (table["error"] == kind).any()]
+    sharing = shared(table)
+    rows = []
+    for names, part in groups_of(table, by):
+        for kind in kinds:
+            wrong_so = part["error"] == kind
+            mean = mean_of(part, wrong_so, sharing)
+            rows.append({**names, "error": kind, "n": mean.n, "count": int(wrong_so.sum()),
+                         "share": mean.mean, "low": mean.low, "high": mean.high})  # fmt: skip
+    if not rows:
+        columns = [*by, "error", "n", "count", "share", "low", "high"]
+        return nothing("Every answer is right: there are no errors to sort.", columns)
+    return pd.DataFrame(rows).merge(tasks_in(table, by), on=list(by))
+
+
+def over_tasks(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the kinds of mistakes of all tasks together.
+
+    If a task is missing at some length, the shares of two lengths are of different tasks.
+
+    Parameters
+    ----------
+    table
+        From `errors`, by task and length.
+
+    Returns
+    -------
+    DataFrame
+        ``model``, ``language`` and ``length`` if the table has them, ``task`` (always
+        ``"all tasks"``), ``error``, ``n``, ``count`` and ``share``. An empty table is returned
+        unchanged.
+    """
+    if table.empty:
+        # Its attrs hold the reason.
+        return table
+    by = [name for name in (*BY, "error") if name in table and name != "task"]
+    sums = table.groupby(by, sort=False)[["n", "count"]].sum().reset_index()
+    return sums.assign(task="all tasks", share=sums["count"] / sums["n"])
+
+
+def error_examples(table: pd.DataFrame, count: int = 1) -> pd.DataFrame:
+    """Return ``count`` real wrong answers of each kind, from different lengths where possible."""
+    table = of_measure(table)
+    columns = ["error", "task", "language", *_SHOWN[1:]]
+    examples = pd.concat([_varied(table[table["error"] == kind], count) for kind in KINDS])
+    return examples[columns] if len(examples) else nothing("Every answer is right.", columns)
+
+
+def wrong(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the first three wrong answers, from different lengths where possible, in full.
+
+    ``attrs["language"]`` is the language code if all answers share it. If no answer is wrong,
+    ``attrs["why"]`` gives the number of right ones.
+    """
+    rows = of_measure(table)
+    answers = _varied(rows[rows["value"] < 1], 3)
+    codes, answers = set(answers["language"]), answers[_SHOWN]
+    if len(codes) == 1:
+        answers.attrs["language"] = codes.pop()
+    if answers.empty and len(rows):
+        all_of_them = "The one answer is" if len(rows) == 1 else f"All {len(rows):,} answers are"
+        answers.attrs["why"] = f"{all_of_them} right."
+    return answers
+
+
+def _varied(table: pd.DataFrame, count: int) -> pd.DataFrame:
+    """Return ``count`` rows: first one for each length, then the others."""
+    first = table.groupby("length", sort=False).head(1)
+    return pd.concat([first, table.drop(first.index)]).head(count)
+
+
+# --- Repeated answers ------------------------------------------------------------------------
+
+
+def repeats(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the variance of scores within and between questions.
+
+    With n questions and K answers to each, the variance of the mean is
+    ``(between + within / K) / n`` (Miller 2024, "Adding Error Bars to Evals", section 3.1): more
+    answers to each question help against the second part alone.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+
+    Returns
+    -------
+    DataFrame
+        `BY`; ``questions``; ``repeats``, answers to each (the fewest,
+        where they differ); ``mean``, ``low``, ``high``; ``within``: the variance of answers to the
+        same question, on average over questions; ``between``: the variance of the questions' own
+        rates, what is left of the variance of their means without the chance of answers, at least
+        0; ``run_deviation``: the standard deviation of a score with one answer to each question
+        over runs that ask the same ones, ``sqrt(within / questions)``; ``lowest run`` and
+        ``highest run``: the least and the largest mean of one answer to each question. Groups
+        without repeats are left out; an empty table says that there are none.
+    """
+    rows = of_measure(table)
+    question = [name for name in ("setting", "questions", "index") if name in rows]
+    repeated = rows.duplicated([*BY, *question], keep=False)
+    if not repeated.any():
+        why = "No question was answered more than once, so runs cannot be compared with runs."
+        return nothing(why, [*BY, "questions", "repeats", "mean"])
+    averages = means(rows.rename(columns={"value": "mean"}), "mean")
+    varied = rows_of(rows[repeated], BY, lambda part: _variances(part, question))
+    return averages[[*BY, "mean", "low", "high"]].merge(varied, on=list(BY))[
+        [*BY, "questions", "repeats", "mean", "low", "high", "within", "between",
+         "run_deviation", "lowest run", "highest run"]
+    ]  # fmt: skip
+
+
+def _variances(part: pd.DataFrame, question: list[str]) -> dict[str, Any]:
+    """Return the variances of one group; the columns in ``question`` identify a question."""
+    by_question = part.groupby(question, sort=False)["value"]
+    counts = by_question.size()
+    within = float(by_question.var(ddof=1)[counts >= 2].mean())
+    questions = len(counts)
+    chance = within * float((1 / counts).mean())
+    total = float(by_question.mean().var(ddof=1)) if questions > 1 else math.nan
+    runs = part.groupby("repeat")["value"].agg(["mean", "size"])
+    whole = runs.loc[runs["size"] == runs["size"].max(), "mean"]
+    return {
+        "questions": questions, "repeats": int(counts.min()), "within": within,
+        "between": max(0.0, total - chance) if questions > 1 else math.nan,
+        "run_deviation": math.sqrt(within / questions),
+        "lowest run": float(whole.min()), "highest run": float(whole.max()),
+    }  # fmt: skip

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from rulerlib.analysis.accuracy import RESAMPLES, clusters, groups_of, tasks_in
+from rulerlib.analysis.accuracy import RESAMPLES, clusters, rows_of, tasks_in
 from rulerlib.analysis.averages import Array
 from rulerlib.analysis.scores import nothing, of_measure
 from rulerlib.errors import ParameterError, one_of, whole_number
@@ -186,14 +186,13 @@ def paired(
     same = joined[joined["outputs"].map(_references) == joined["outputs_other"].map(_references)]
     if same.empty:
         return nothing(f"{first} and {second} have no sample in common.")
-    answers = {tuple(names.values()): len(part) for names, part in groups_of(both, by)}
     rng = np.random.default_rng(seed)
-    rows = [
-        {**names, **compared(part, resamples, rng),
-         "left_out": answers[tuple(names.values())] - 2 * len(part)}
-        for names, part in groups_of(same.assign(unit=clusters(same)), by)
-    ]  # fmt: skip
-    differences = pd.DataFrame(rows).merge(tasks_in(same, by), on=list(by))
+    same = same.assign(unit=clusters(same))
+    differences = rows_of(same, by, lambda part: compared(part, resamples, rng))
+    answers = both.groupby(list(by)).size().rename("left_out")
+    differences = differences.merge(answers, left_on=list(by), right_index=True)
+    differences["left_out"] -= 2 * differences["n"]
+    differences = differences.merge(tasks_in(same, by), on=list(by))
     differences["p_holm"] = holm(differences["p"].tolist())
     return differences.rename(columns={"first": first, "second": second})
 
@@ -265,10 +264,7 @@ def compared(part: pd.DataFrame, resamples: int, rng: np.random.Generator) -> di
     first, second = (
         float(np.mean([task[name].mean() for task in tasks])) for name in ("value", "value_other")
     )
-    only_first, only_second = (
-        int((part["difference"] > 0).sum()),
-        int((part["difference"] < 0).sum()),
-    )
+    only_first, only_second = (int((sign * part["difference"] > 0).sum()) for sign in (1, -1))
     binary = bool(part[["value", "value_other"]].isin([0, 1]).all(axis=None))
     if binary and part["unit"].is_unique and len(tasks) == 1:
         both = int((part["value"] + part["value_other"] == 2).sum())
@@ -287,9 +283,8 @@ def compared(part: pd.DataFrame, resamples: int, rng: np.random.Generator) -> di
             (first, ours.low, ours.high), (second, theirs.low, theirs.high), _correlation(tasks)
         )
         # How far the difference of each unit moves the mean over tasks.
-        moves = (
-            (part["difference"] * share / len(tasks)).groupby([part["task"], part["unit"]]).sum()
-        )
+        moves = part["difference"] * share / len(tasks)
+        moves = moves.groupby([part["task"], part["unit"]]).sum()
         p = by_signs(moves.to_numpy(), resamples, rng)
         method = "recovered"
     # The variance of the mean over k tasks of n samples each is the sum of theirs over k^2 n.

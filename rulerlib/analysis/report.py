@@ -7,24 +7,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import pandas as pd
+from pydantic import Field
 
 from rulerlib.analysis.accuracy import RESAMPLES
-from rulerlib.analysis.effective_length import THRESHOLD
+from rulerlib.analysis.averages import THRESHOLD
 from rulerlib.analysis.scores import MARKED, NameList, read_predictions, scores, wanted
-from rulerlib.errors import ParameterError, flag, number, one_of, whole_number
+from rulerlib.errors import LARGEST, ParameterError, one_of, validated
 from rulerlib.files import home
 from rulerlib.metrics import MEASURES
 from rulerlib.parsing import notebook_parameters
 from rulerlib.plots import CMAPS
 
+Length = Annotated[int, Field(ge=1, le=LARGEST)]
 
-@dataclass(frozen=True)
+
+@validated
 class Report:
     """The runs to analyse and the settings of the analysis, checked before reading files.
 
@@ -70,32 +73,25 @@ class Report:
     models: NameList = None
     languages: NameList = None
     tasks: NameList = None
-    lengths: int | Sequence[int] | None = None
+    lengths: Length | list[Length] | None = None
     studies: bool = False
-    threshold: float = THRESHOLD
+    threshold: float = Field(THRESHOLD, ge=0, le=99.99)
     measure: str = "ruler"
     primary: str | None = None
-    claimed: Mapping[str, str] = field(default_factory=dict)
+    claimed: dict[str, Any] = field(default_factory=dict)
     compare: NameList = None
-    bins: int = 10
+    bins: int = Field(10, ge=1, le=LARGEST)
     cmap: str = "red-green"
-    examples: int = 1
-    resamples: int = RESAMPLES
-    seed: int = 0
+    examples: int = Field(1, ge=1, le=LARGEST)
+    resamples: int = Field(RESAMPLES, ge=100, le=LARGEST)
+    seed: int = Field(0, ge=0, le=LARGEST)
 
     def __post_init__(self) -> None:
-        number("threshold", self.threshold, 0, 99.99)
-        flag("studies", self.studies)
         one_of("measure", self.measure, [*MARKED, *MEASURES])
         one_of("cmap", self.cmap, CMAPS)
         if self.primary is not None:
             one_of("primary", self.primary, MEASURES)
-        for name, least in (("bins", 1), ("examples", 1), ("resamples", 100), ("seed", 0)):
-            whole_number(name, getattr(self, name), least)
-        if not isinstance(self.claimed, Mapping):
-            raise ParameterError("claimed", self.claimed, 'a dictionary such as {"m": "128K"}')
         models = wanted("compare", self.compare)
-        _ = self._lengths
         if models is not None and len({*models}) != 2:
             raise ParameterError("compare", self.compare, "two models, or None")
         object.__setattr__(self, "compare", models)
@@ -116,16 +112,6 @@ class Report:
         """
         return cls(**notebook_parameters(namespace, [item.name for item in fields(cls)]))
 
-    @property
-    def _lengths(self) -> list[int] | None:
-        if self.lengths is None:
-            return None
-        given = [self.lengths] if isinstance(self.lengths, int) else self.lengths
-        if not isinstance(given, (list, tuple)) or not given:
-            allowed = "a length in tokens, a list of them, or None"
-            raise ParameterError("lengths", given, allowed)
-        return [whole_number("lengths", length, 1) for length in given]
-
     @cached_property
     def scores(self) -> pd.DataFrame:
         """One row for each prediction and measure, see `rulerlib.analysis.scores`.
@@ -142,8 +128,9 @@ class Report:
         """
         named = wanted("runs", self.runs) or []
         folders = [home() / Path(name).expanduser() for name in named]
+        lengths = [self.lengths] if isinstance(self.lengths, int) else self.lengths
         predictions = read_predictions(
-            folders, self.models, self.languages, self.tasks, self.studies, self._lengths
+            folders, self.models, self.languages, self.tasks, self.studies, lengths
         )
         return scores(predictions, self.primary)
 

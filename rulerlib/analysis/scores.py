@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import re
@@ -17,20 +18,13 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import pandas as pd
+from pydantic import BaseModel, Field, ValidationError
 
 from rulerlib import files, labels, parsing, tasks
-from rulerlib.errors import (
-    HALF,
-    LARGEST,
-    DataError,
-    ParameterError,
-    is_number,
-    is_text,
-    one_of,
-)
+from rulerlib.errors import LARGEST, DataError, ParameterError, one_of
 from rulerlib.metrics import matches
 from rulerlib.samples import Prediction
 from rulerlib.scoring import LIST, Scoring
@@ -170,32 +164,40 @@ def _position(run: _Run) -> tuple[Any, ...]:
     return about["model"], about["language"], about["length"], first, natural, file
 
 
+Text = Annotated[str, Field(min_length=1, max_length=1000)]
+Values = dict[str, Any] | None
+
+
+class _Cell(BaseModel):
+    """The settings of a cell that all tables need."""
+
+    model: Text
+    language: Text
+    task: Text
+    length: Annotated[int, Field(ge=1, le=LARGEST)]
+    knobs: Values = None
+    format: Values = None
+    options: Values = None
+
+
 def _about(path: Path) -> dict[str, Any]:
     """Return the model, language, task, length and settings of a file of predictions."""
     settings = answers.read_settings(path)
-    cell, dataset = settings.get("cell") or {}, settings.get("dataset") or {}
-    holds = isinstance(cell, dict) and isinstance(dataset, dict)
-    holds = holds and all(
-        isinstance(values.get(name) or {}, dict)
-        for values, names in ((cell, ("knobs", "format", "options")), (dataset, ("knobs",)))
-        for name in names
-    )
-    if holds and cell:
-        texts: list[Any] = [cell.get(name) for name in ("model", "language", "task")]
-        length: Any = cell.get("length")
-        holds = all(is_text(text) and len(text) < 1000 for text in texts)
-        holds = holds and is_number(length) and 0 < length <= LARGEST
-    if not holds:
+    about: Any = settings.get("cell")
+    if not about:
+        # A run of NVIDIA's scripts, or of an old version without a cell in its settings.
+        model, language, length = path.parts[-5:-2]
+        if not length.isdecimal():
+            raise DataError(f"{path}: the folder '{length}' should be a length in tokens.")
+        about = {"model": model, "language": language, "task": path.stem, "length": int(length)}
+        if isinstance(dataset := settings.get("dataset"), dict):
+            about |= {name: dataset[name] for name in ("seed", "texts", "knobs") if name in dataset}
+    try:
+        _Cell.model_validate(about)
+    except ValidationError as error:
         reason = "it does not say which model, language, task and length these are"
-        raise DataError(f"{answers.settings_path(path)}: damaged ({reason}).")
-    if cell:
-        return cell
-    # A run of NVIDIA's scripts, or of an old version without a cell in its settings.
-    *_, model, language, folder, _, _ = path.parts
-    if not folder.isdecimal():
-        raise DataError(f"{path}: the folder '{folder}' should be a length in tokens.")
-    names = {"model": model, "language": language, "task": path.stem, "length": int(folder)}
-    return {name: dataset[name] for name in ("seed", "texts", "knobs") if name in dataset} | names
+        raise DataError(f"{answers.settings_path(path)}: damaged ({reason}).") from error
+    return dict(about)
 
 
 def scores(
@@ -242,14 +244,11 @@ def scores(
     """
     runs: dict[str, _Judging] = {}
     answered: list[tuple[_Judging, dict[str, float], dict[str, Any]]] = []
-    judging: _Judging | None = None
-    last: Mapping[str, Any] | None = None
-    for about, prediction in predictions:
-        # The predictions of one file follow each other.
-        if judging is None or last is not about:
-            last, key = about, json.dumps(about, sort_keys=True, default=str)
-            judging = runs.setdefault(key, _judging(about, len(runs), primary))
-        answered.append((judging, *_answer(prediction, judging)))
+    # The predictions of one file follow each other.
+    for about, group in itertools.groupby(predictions, key=lambda pair: pair[0]):
+        key = json.dumps(about, sort_keys=True, default=str)
+        judging = runs.setdefault(key, _judging(about, len(runs), primary))
+        answered += [(judging, *_answer(prediction, judging)) for _, prediction in group]
     if not answered:
         # Keep all columns, so that other tables can be computed from an empty one.
         any_run = {"model": "", "language": "en", "task": "", "length": 1}
@@ -294,37 +293,26 @@ def _judging(about: Mapping[str, Any], number: int, primary: str | None) -> _Jud
     return _Judging(about, number, task, scoring, marked)
 
 
-def _written(text: Any) -> Any:
-    """Return a text with lone surrogates escaped, because Arrow cannot store them."""
-    if not isinstance(text, str) or text.isascii():
-        return text
-    return HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
-
-
 def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the columns of each run that identify its predictions."""
     differ = dict.fromkeys(name for names in labels.differing(runs).values() for name in names)
     columns = []
     for about, model in zip(runs, labels.models(runs), strict=True):
         category, settings = tasks.category(labels.base(about["task"])), labels.settings(about)
-        row = {
+        columns.append({
             "model": model, "language": about["language"], "task": labels.task(about),
             "length": about["length"], "questions": labels.questions(about),
             **{name: settings.get(name) for name in differ},
             **{name: about[name] for name in ("group", "setting", "asked_again")
                if name in about},
             "knobs": labels.knobs(about), "category": category,
-        }  # fmt: skip
-        columns.append({name: _written(value) for name, value in row.items()})
+        })  # fmt: skip
     return columns
 
 
 def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the measures of one prediction and the other columns of its rows."""
-    # Arrow cannot store lone surrogates, which a server may have sent.
     pred, outputs, others = prediction.pred, prediction.outputs, prediction.others
-    if not pred.isascii():
-        pred = HALF.sub("\ufffd", pred)
     task, scoring, golds = judging.task, judging.scoring, prediction.golds
     language = others.get("language") or "en"
     values = scoring.score(pred, outputs, golds, language)
@@ -344,9 +332,9 @@ def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float]
     return values, {
         "error": "" if right else explain(prediction, bool(cut_off)),
         "index": prediction.index, "repeat": prediction.repeat,
-        "context_id": _written(others.get("cluster") or others.get("context_id")),
+        "context_id": others.get("cluster") or others.get("context_id"),
         "pred": pred, "outputs": outputs, "facts": facts,
-        "depths": depths, "finished": finished, "cut_off": _written(cut_off),
+        "depths": depths, "finished": finished, "cut_off": cut_off,
         "needles": list(zip(depths, map(float, appearing), strict=False)),
         "truncation": prediction.truncation, "copied": copied(prediction),
     }  # fmt: skip

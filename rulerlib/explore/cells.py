@@ -11,7 +11,6 @@ A file of columns is a third of the size of one of rows, and the page must be th
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -37,6 +36,7 @@ STUDY = ": "
 """The separator between the names of a study and its task."""
 
 _MEANS = ("mean", "low", "high")
+_COMPARED = ("task", "length", "n", "first", "second", "difference", "low", "high")
 
 
 def keys(table: pd.DataFrame) -> list[tuple[Any, ...]]:
@@ -69,9 +69,7 @@ def columns(table: pd.DataFrame) -> dict[str, Any]:
     }
     shown |= {name: rows[name].astype(int).tolist() for name in ("length", "n")}
     shown["measure"] = [measures.index(name) for name in rows["measure"]]
-    shown |= _rounded(rows)
-    if "cut_off" in rows:
-        shown["cut_off"] = [round(share, 9) for share in rows["cut_off"]]
+    shown |= _rounded(rows, [*_MEANS, *(["cut_off"] if "cut_off" in rows else [])])
     return {"names": names, "measures": measures, "complete": complete(rows), "columns": shown}
 
 
@@ -80,13 +78,10 @@ def complete(rows: pd.DataFrame) -> list[list[str]]:
 
     Cells of studies do not count.
     """
-    of_language: dict[str, set[Any]] = defaultdict(set)
-    of_model: dict[tuple[str, str], set[Any]] = defaultdict(set)
-    for row in rows[~rows["task"].str.contains(STUDY, regex=False)].to_dict("records"):
-        cell = row["task"], row["length"]
-        of_language[row["language"]].add(cell)
-        of_model[row["model"], row["language"]].add(cell)
-    return [[*key] for key, cells in of_model.items() if cells == of_language[key[1]]]
+    rows = rows[~rows["task"].str.contains(STUDY, regex=False)]
+    cells: Any = rows.groupby(["model", "language"], sort=False).size()
+    most = rows.drop_duplicates(["language", "task", "length"])["language"].value_counts()
+    return [[*key] for key, count in cells.items() if count == most[key[1]]]
 
 
 def of_measure(
@@ -95,11 +90,11 @@ def of_measure(
     """Return the means of one measure by the number of the cell, for the cells that have it."""
     rows = analysis.accuracy(table, measure)
     cells = [numbers[key] for key in map(tuple, rows[list(BY)].to_numpy().tolist())]
-    return {"measure": measure, "cell": cells, **_rounded(rows)}
+    return {"measure": measure, "cell": cells, **_rounded(rows, _MEANS)}
 
 
-def _rounded(rows: pd.DataFrame) -> dict[str, list[float]]:
-    return {name: [round(float(value), 9) for value in rows[name]] for name in _MEANS}
+def _rounded(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, list[Any]]:
+    return {name: [_plain(value) for value in rows[name]] for name in names}
 
 
 def pairs(models: Sequence[str]) -> list[tuple[str, str]]:
@@ -136,35 +131,33 @@ def comparisons(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         if len(rows):
             rows = rows.rename(columns={first: "first", second: "second"})
             rows["p_holm"] = holm(rows["p"].tolist())
-            yield {"kind": "model", "first": first, "second": second, "rows": _rows(rows)}
+            yield {"kind": "model", "first": first, "second": second,
+                   "rows": _records(rows, ["language", *_COMPARED, "p_holm"])}  # fmt: skip
     means = analysis.accuracy(table)
-    languages = list(dict.fromkeys(table["language"]))
-    for pair in combinations(languages, 2):
-        ours, theirs = (means[means["language"] == name] for name in pair)
-        both = ours.merge(theirs, on=["model", "task", "length"], suffixes=("", "_other"))
-        if len(both):
-            plain = [_independent(row) for row in both.to_dict("records")]
-            yield {"kind": "language", "first": pair[0], "second": pair[1], "rows": plain}
+    for first, second in combinations(dict.fromkeys(table["language"]), 2):
+        ours, theirs = (means[means["language"] == name] for name in (first, second))
+        rows = ours.merge(theirs, on=["model", "task", "length"], suffixes=("", "_other"))
+        if len(rows):
+            rows["n"] = rows[["n", "n_other"]].min(axis=1)
+            rows["difference"] = rows["mean"] - rows["mean_other"]
+            rows[["low", "high"]] = [_independent(row) for row in rows.to_dict("records")]
+            rows = rows.rename(columns={"mean": "first", "mean_other": "second"})
+            yield {"kind": "language", "first": first, "second": second,
+                   "rows": _records(rows, ["model", *_COMPARED])}  # fmt: skip
 
 
-def _independent(row: dict[Any, Any]) -> dict[str, Any]:
-    """Return the difference of the means of two languages."""
-    first, second = (
-        tuple(float(row[name + suffix]) for name in _MEANS) for suffix in ("", "_other")
+def _independent(row: Mapping[Any, Any]) -> tuple[float, float]:
+    """Return the interval of the difference of two independent means."""
+    return recovered(
+        (row["mean"], row["low"], row["high"]),
+        (row["mean_other"], row["low_other"], row["high_other"]),
+        0,
     )
-    place = {name: row[name] for name in ("model", "task", "length")}
-    values = {"first": first[0], "second": second[0], "difference": first[0] - second[0]}
-    values["low"], values["high"] = recovered(first, second, 0)  # type: ignore[arg-type]
-    rounded = {name: round(value, 9) for name, value in values.items()}
-    return {**place, "n": int(min(row["n"], row["n_other"])), **rounded}
 
 
-def _rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
+def _records(rows: pd.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return rows as plain data; what is not known is None."""
-    wanted = ["language", "task", "length", "n", "first", "second", "difference", "low", "high",
-              "p_holm"]  # fmt: skip
-    return [{str(name): _plain(value) for name, value in row.items()}
-            for row in rows[wanted].to_dict("records")]  # fmt: skip
+    return [{name: _plain(row[name]) for name in names} for row in rows.to_dict("records")]
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,6 @@ folder intact.
 
 from __future__ import annotations
 
-import functools
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,9 +23,9 @@ from typing import Any
 import pandas as pd
 
 import rulerlib
-from rulerlib import analysis, files
+from rulerlib import analysis, commands, files
 from rulerlib.analysis.accuracy import BY
-from rulerlib.errors import HALF, DataError, ParameterError
+from rulerlib.errors import DataError, ParameterError
 from rulerlib.escaping import visible
 from rulerlib.explore import answers, cells
 from rulerlib.samples import Prediction
@@ -122,15 +121,14 @@ def _predictions(
 ) -> Iterator[tuple[dict[str, Any], Prediction]]:
     """Yield every prediction with its settings, those of studies with the study as a group."""
     yield from stored
-    before: dict[str, Any] = {}
-    about: dict[str, Any] = {}
-    for settings, prediction in analysis.read_predictions(folders, studies=True):
-        # All predictions of one file share the same settings object.
-        if settings is not before:
-            before, about = settings, settings
-            if study := settings.get("study"):
-                about = {**settings, "study": None, "group": str(study)}
-        yield about, prediction
+    # All predictions of one file share the same settings object.
+    read = analysis.read_predictions(folders, studies=True)
+    for settings, predictions in groupby(read, key=lambda pair: pair[0]):
+        about = settings
+        if study := settings.get("study"):
+            about = {**settings, "study": None, "group": str(study)}
+        for _, prediction in predictions:
+            yield about, prediction
 
 
 def _named_by_study(table: pd.DataFrame) -> pd.DataFrame:
@@ -193,17 +191,32 @@ def _judged(
 
 
 def _save(path: Path, values: Any) -> None:
-    """Write plain data as JSON without spaces, and numbers that are none to a browser as texts."""
-    write = functools.partial(json.dumps, ensure_ascii=False, separators=(",", ":"), default=str)
-    try:
-        text = write(values, allow_nan=False)
-    except ValueError:
-        text = write(json.loads(write(values), parse_constant=str))
-    _save_text(path, text)
+    """Write plain data as JSON without spaces."""
+    _save_text(path, json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str))
 
 
 def _save_text(path: Path, text: str) -> None:
     with files.saving(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        # UTF-8 has no half characters; each becomes one other, so that places stay.
-        path.write_bytes(HALF.sub("\ufffd", text).encode())
+        path.write_text(text, "utf-8", newline="")
+
+
+@commands.command
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the explorer of some runs into a folder, and return the exit code."""
+    parser = commands.parser(
+        "rulerlib.explore.site",
+        "RUNS [RUNS ...] FOLDER [options]",
+        "Write a folder of static files that shows every score and every answer.",
+        "runs explorer",
+    )
+    parser.add_argument("runs", nargs="+", help="the folders of runs")
+    parser.add_argument("out", metavar="folder", help="the new folder")
+    parser.add_argument(
+        "--prompts", action="store_true", help="write every prompt in full, too, as a file each"
+    )
+    given = parser.parse_args(arguments)
+    cells, samples = write(given.runs, given.out, given.prompts)
+    print(f"{given.out}: {samples:,} answers in {cells:,} cells.")
+    print(f"To read it: python -m http.server --directory {given.out}")
+    return 0

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rulerlib import errors, models, predict
 from rulerlib.errors import LONGEST, ParameterError, one_of, whole_number
-from rulerlib.parameters import halves
 from rulerlib.parsing import notebook_parameters
 from rulerlib.playground.prompt import TASK, Answer, MarkedPrompt, Samples
 from rulerlib.playground.setting import ROWS, RULES, Setting
 from rulerlib.prompts import PromptFormat
+from rulerlib.runs import halves
 from rulerlib.samples import Prediction
 from rulerlib.texts import read_texts
 

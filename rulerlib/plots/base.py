@@ -34,8 +34,8 @@ DASHES = ["-", "--", ":", "-."]
 
 # At most this many lines share a panel, so that each has its own colour.
 WITHIN = 8
-# The most entries of a legend (the rest are only counted), and the most characters of each.
-_MOST, _WIDEST = 36, 60
+# The most characters of an entry of a legend.
+_WIDEST = 60
 # Characters of a legend per inch; the height of its lines and its distance to the axes in inches.
 _LETTERS, _LINE, _UNDER = 15, 0.17, 0.5
 
@@ -129,16 +129,13 @@ def done(figure: Any, title: str | None = None, axes: Axes | None = None) -> Fig
     axes
         The panel that gets the title. If None, the whole figure gets it.
     """
-    # An inch holds about ten characters; a narrow figure has its legend at the right.
-    width = figure.get_figwidth()
-    narrow = axes is None and width < 5
     if title:
-        wrapped = textwrap.fill(title, max(20, int(10 * width) - 18 * narrow))
+        # An inch holds about ten characters.
+        wrapped = textwrap.fill(title, max(20, int(10 * figure.get_figwidth())))
         if axes is not None:
             axes.set_title(wrapped, fontsize=11, pad=14)
         else:
-            where = {"x": 0.02, "ha": "left", "fontsize": 10} if narrow else {}
-            figure.suptitle(wrapped, **where)
+            figure.suptitle(wrapped, fontsize=11)
     figure.alt = alt_text(figure, title)
     pyplot().close(figure)
     drawn: Figure = figure
@@ -148,21 +145,20 @@ def done(figure: Any, title: str | None = None, axes: Axes | None = None) -> Fig
 def alt_text(figure: Any, title: str | None) -> str:
     """Return a text for screen readers: the title, the axes, the panels and the legend."""
     panels = [axes for axes in figure.axes if axes.axison and axes.get_subplotspec() is not None]
-    across = dict.fromkeys(filter(None, (axes.get_xlabel() for axes in panels)))
-    up = dict.fromkeys(filter(None, (axes.get_ylabel() for axes in panels)))
-    parts = [title or "Figure"]
-    if across and up:
-        parts.append(f"{', '.join(up)} against {', '.join(across)}")
-    elif across or up:
-        parts.append(", ".join(across or up))
-    names = [" ".join(axes.get_title().split()) for axes in panels]
-    names = [name for name in names if name and name != title]
-    if names:
-        parts.append(f"Panels: {'; '.join(names)}")
-    marks = dict.fromkeys(name for axes in panels for name in axes.get_legend_handles_labels()[1])
+
+    def joined(texts: Iterable[str], comma: str) -> str:
+        return comma.join(dict.fromkeys(filter(None, (" ".join(text.split()) for text in texts))))
+
+    up = joined((axes.get_ylabel() for axes in panels), ", ")
+    across = joined((axes.get_xlabel() for axes in panels), ", ")
+    names = joined((axes.get_title() for axes in panels), "; ")
+    marks = joined((name for axes in panels for name in axes.get_legend_handles_labels()[1]), "; ")
+    parts = [title or "Figure", " against ".join(filter(None, (up, across)))]
+    if names and names != " ".join((title or "").split()):
+        parts.append(f"Panels: {names}")
     if marks:
-        parts.append(f"Legend: {'; '.join(marks)}")
-    return ". ".join(parts) + "."
+        parts.append(f"Legend: {marks}")
+    return ". ".join(filter(None, parts)) + "."
 
 
 # --- Contents of a panel ----------------------------------------------------------------------
@@ -263,19 +259,16 @@ def legends(figure: Any, drawn: Sequence[Any]) -> None:
     below = 0.0
     for axes in drawn:
         handles, names = axes.get_legend_handles_labels()
-        left = len(names) - _MOST
         # Shorten a long name before its end, because names often differ there.
         names = [
             name if len(name) <= _WIDEST else f"{name[: _WIDEST - 25]} … {name[-22:]}"
-            for name in names[:_MOST]
+            for name in names
         ]
-        if left > 0:
-            names[-1] += f"; and {left} more, in the table"
         width = figure.get_figwidth() / axes.get_gridspec().ncols
         columns = max(1, int(_LETTERS * width / (max(map(len, names)) + 8)))
         # The offset in inches keeps the legend below the axis label at any height of the axes.
         under = axes.transAxes + ScaledTranslation(0, -_UNDER, figure.dpi_scale_trans)
-        axes.legend(handles[:_MOST], names, fontsize=7, ncols=columns, borderaxespad=0,
+        axes.legend(handles, names, fontsize=7, ncols=columns, borderaxespad=0,
                     loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=under)  # fmt: skip
         below = max(below, _LINE * math.ceil(len(names) / columns) + 0.3)
     rows = drawn[0].get_gridspec().nrows
@@ -288,12 +281,6 @@ def legends(figure: Any, drawn: Sequence[Any]) -> None:
 def by_name(table: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
     """Return the rows of each value of a column, in the order of the table."""
     return {str(name): part for name, part in table.groupby(column, sort=False)}
-
-
-def labels(table: pd.DataFrame) -> pd.Series:
-    """Return a label for each row: its model, and its language if there are several."""
-    several = "language" in table and table["language"].nunique() > 1
-    return table["model"] + ", " + table["language"] if several else table["model"]
 
 
 def measured(table: pd.DataFrame) -> str:
@@ -315,7 +302,7 @@ def said_n(part: pd.DataFrame) -> str:
 SVG = "application/vnd.rulerlib.svg"
 """The media type of the SVG that a notebook stores with a figure."""
 
-INK_ON_COLOUR, WHITE_ON_COLOUR = "#010101", "#fefefe"
+ON_COLOUR = {"black": "#010101", "white": "#fefefe"}
 """Near black and near white, which dark mode does not invert."""
 
 _DARK = Path(__file__).with_name("dark.css").read_text("utf-8")

@@ -17,9 +17,9 @@ from rulerlib.errors import DataError
 from rulerlib.samples import Prediction, Sample, read, read_object
 from rulerlib.store import questions
 
-# Settings that may differ between the calls that write one file. Older versions wrote three more,
-# which `questions.compare` ignores because no current settings have them.
-_MAY_DIFFER = ("model", "versions", "sentence_repeats")
+# Settings that may differ between the calls that write one file. Older versions wrote more, which
+# `questions.compare` ignores because no current settings have them.
+_MAY_DIFFER = ("model", "versions")
 
 
 class Answers:

@@ -15,7 +15,6 @@ name; ``settings.json`` beside the answers has all settings in full.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import re
@@ -25,7 +24,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerlib.errors import ParameterError, whole_number
+from rulerlib.errors import ParameterError
 from rulerlib.prompts import Decoding, PromptFormat
 
 LONGEST = 100
@@ -106,23 +105,9 @@ class Cell:
         if not isinstance(self.task, str) or not _TASK.fullmatch(self.task):
             allowed = "a short name of a-z, 0-9, '.', '_' and '-'"
             raise ParameterError("task", self.task, allowed)
-        for name in ("model", "language", "engine"):
-            value = getattr(self, name)
-            if not isinstance(value, str) or not value:
-                raise ParameterError(name, value, "a name")
-        for name in ("weights", "texts", "memory", "study", "question_language", "family"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, str) or not value):
-                raise ParameterError(name, value, "a name, or None")
-        whole_number("length", self.length, 1)
-        whole_number("seed", self.seed, 0)
-        whole_number("queries_per_context", self.queries_per_context, 1)
+        # A copy, because the caller may change the dictionary later.
         for name in ("knobs", "options"):
-            value = getattr(self, name)
-            if not isinstance(_plain(name, value), dict):
-                raise ParameterError(name, value, "a dictionary {setting: value}")
-            # A copy, because the caller may change the dictionary later.
-            object.__setattr__(self, name, copy.deepcopy(value))
+            object.__setattr__(self, name, _plain(name, getattr(self, name)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cell) and self._canonical == other._canonical
@@ -169,13 +154,9 @@ class Cell:
         """Return all fields as plain data, as they are recorded with the answers."""
         plain = {item.name: getattr(self, item.name) for item in fields(self)}
         # Files of older versions do not have these two.
-        for name in ("question_language", "family"):
-            if plain[name] is None:
-                del plain[name]
+        newer = ("question_language", "family")
         return {
-            **plain,
-            "knobs": _plain("knobs", self.knobs),
-            "options": _plain("options", self.options),
+            **{name: value for name, value in plain.items() if value or name not in newer},
             "format": self.format.settings(),
             "decoding": self.decoding.settings(),
             "tokens_to_generate": self.decoding.tokens_to_generate,

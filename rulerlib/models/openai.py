@@ -40,7 +40,7 @@ from rulerlib.errors import (
 from rulerlib.escaping import one_line
 from rulerlib.models import Generation, Request, readable, tokenizer_name
 from rulerlib.models.cutting import begins_thinking, cut_text, find_stop, kept_tokens
-from rulerlib.models.openai_replies import Reply, counted, inner, read_reply, same_model
+from rulerlib.models.openai_replies import Reply, counted, read_reply, same_model
 from rulerlib.prompts import TAGS, Decoding, find_answer, split_thinking
 
 ENDPOINTS = {"completions": "/completions", "chat": "/chat/completions"}
@@ -176,36 +176,22 @@ class Engine:
         """
         if self._max_model_len is not None:
             return self._max_model_len
-        limits = {row["id"]: counted(row.get("max_model_len")) for row in self._listed}
+        client = self._openai.OpenAI(
+            api_key=self._key, base_url=self._url, max_retries=0, timeout=10.0
+        )
+        answer: Any = None
+        with client, contextlib.suppress(self._openai.OpenAIError, ValueError):
+            answer = client.get("/models", cast_to=object)
+        rows = answer.get("data") if isinstance(answer, dict) else None
+        limits = {
+            row["id"]: counted(row.get("max_model_len"))
+            for row in (rows if isinstance(rows, list) else [])
+            if isinstance(row, dict) and isinstance(row.get("id"), str)
+        }
         # Hosted servers have more models than they list, but they do not state limits.
         if self.name not in limits and any(limits.values()):
             raise ParameterError("model", self.name, nearest(self.name, [*limits][:50]))
         return limits.get(self.name) or None
-
-    @cached_property
-    def _listed(self) -> list[dict[str, Any]]:
-        """The server's list of models, empty if it has none."""
-        rows = self._get("/models").get("data")
-        rows = rows if isinstance(rows, list) else []
-        return [row for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)]
-
-    @cached_property
-    def defaults(self) -> dict[str, Any] | str:
-        """See `rulerlib.models.defaults`.
-
-        llama.cpp states its defaults at ``/props``. vLLM takes those of ``generation_config.json``,
-        which can be read if the model's folder is on this machine.
-        """
-        row = next((row for row in self._listed if row["id"] == self.name), {})
-        owner, root = str(row.get("owned_by")).lower(), str(row.get("root") or row.get("id"))
-        if owner == "llamacpp":
-            props = self._get(f"{self._url.removesuffix('/v1')}/props")
-            settings = inner(props, "default_generation_settings")
-            values = checkpoints.of_decoding(inner(settings, "params") or settings)
-            return {"source": "/props", **values} if values else "unknown"
-        if owner == "vllm" and checkpoints.is_here(root):
-            return {"source": "generation_config.json", **checkpoints.decoding_defaults(root)}
-        return "unknown"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -214,15 +200,14 @@ class Engine:
 
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
         """Return how tokens are chosen; ``"the server's"`` if a request leaves it to the server."""
+        names = ("temperature", "top_p", "seed")
         fields = {**_fields(wanted, 0), **self._body}
         if fields["temperature"] == 0:
             return "greedy"
-        names = ("temperature", "top_p", "seed")
         if not any(name in self._body for name in names):
             return wanted.settings()
-        values = [fields.get(name) for name in names]
-        values = ["the server's" if value is None else value for value in values]
-        chosen = dict(zip(names, values, strict=True))
+        values = {name: fields.get(name) for name in names}
+        chosen = {name: "the server's" if values[name] is None else values[name] for name in names}
         return chosen if wanted.samples == 1 else {**chosen, "samples": wanted.samples}
 
     def batch_size(self, length: int) -> None:
@@ -286,24 +271,14 @@ class Engine:
             raise ServerError(f"The server's answer is not JSON. {RESUME}") from error
         return read_reply(reply, body.get(self._max_tokens_field) or 0)
 
-    def _get(self, path: str) -> dict[str, Any]:
-        """Return the JSON object at a path or address, empty if there is none."""
-        client = self._openai.OpenAI(
-            api_key=self._key, base_url=self._url, max_retries=0, timeout=10.0
-        )
-        with client, contextlib.suppress(self._openai.OpenAIError, ValueError):
-            answer = client.get(path, cast_to=object)
-            return answer if isinstance(answer, dict) else {}
-        return {}
-
     def _explained(self, error: Any) -> RulerError:
         """Return an error of the client as one sentence, without key and address."""
         status, body = getattr(error, "status_code", None), getattr(error, "body", None)
-        about = body if isinstance(body, dict) else {}
-        message = str(about.get("message") or about.get("detail") or body or "")
-        message = (message or str(error.__cause__ or "") or str(error))[:2000]
-        message = message.replace(self._key, "***").replace(self._url, "***")
-        reason = f"{f'status {status}: ' if status else ''}{one_line(message, 200).rstrip('.')}"
+        message = body or error.__cause__ or error
+        if isinstance(body, dict):
+            message = body.get("message") or body.get("detail") or body
+        shown = str(message)[:2000].replace(self._key, "***").replace(self._url, "***")
+        reason = f"{f'status {status}: ' if status else ''}{one_line(shown, 200).rstrip('.')}"
         if status in (401, 403):
             return ParameterError("OPENAI_API_KEY", "***", f"a key that it accepts ({reason})")
         if status is not None and status < 500 and status != 429:

@@ -109,9 +109,6 @@ class Engine(Local):
     def batch_size(self, length: int) -> int:
         return self._batch_size or max(1, BATCH_TOKENS // max(1, length))
 
-    def load_weights(self) -> None:
-        _ = self._model
-
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         _ = self._model
         prompts = list(self._prompts(requests))

@@ -147,9 +147,6 @@ class Engine(Local):
         """
         self._reserved = max(self._reserved, length)
 
-    def load_weights(self) -> None:
-        _ = self._engine
-
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         return self._results(self._prompts(requests), _generate_parameters, self._generation)
 

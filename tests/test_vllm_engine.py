@@ -211,13 +211,7 @@ def test_memory_is_reserved_for_the_longest_request(tmp_path):
     model.close()
 
 
-def test_max_model_len_overrides_the_limit_of_the_model():
-    for length in (1024, 262_144):
-        assert models.load("lille", "vllm", max_model_len=length).limit == length
-
-
 @pytest.mark.parametrize(("options", "named"), [
-    ({"dtype": "int4"}, "dtype"),
     ({"tensor_parallel_size": 0}, "tensor_parallel_size"),
     ({"gpu_memory_utilisation": 0.5}, "engine option"),
 ])  # fmt: skip

@@ -83,24 +83,6 @@ def test_one_needle_matches_the_dataset(language, haystack, depth):
     assert play.prompt.sample == data[3]
 
 
-def test_other_needles_do_not_move():
-    play = make(num_needles=2, num_distractors=3, length=2048, num_lengths=1)
-    seen, others = [], []
-    for depth in (0, 50, 51, 100):
-        play.set(depth=depth)
-        sample = play.prompt.sample
-        assert sample.depths[0] == pytest.approx(depth, abs=2)
-        seen.append((sample.outputs, {text for text, _ in needles(play.prompt)}))
-        others.append(sample.depths[1:])
-    assert all(each == seen[0] for each in seen)
-    assert len(seen[0][1]) == 5
-    knobs = {"num_needle_k": 5, "num_needle_q": 2}
-    free = Dataset("niah_single_2", 2048, "da", "words", knobs=knobs)[0]
-    for depths in others:
-        # One more needle before them shifts them by its length.
-        assert depths == pytest.approx(free.depths[1:], abs=2)
-
-
 @pytest.mark.parametrize("kind", ["words", "bytelevel", "nasty"])
 @pytest.mark.filterwarnings("ignore:The tokenizer")
 def test_budget_accounts_for_every_token(kind, request):
@@ -175,14 +157,11 @@ def test_a_needle_can_have_a_fixed_value():
 
 
 BAD = [
-    ({"language": "xx"}, "language is 'xx'"),
     ({"haystack": "text"}, "text is ''"),
     ({"length": 100}, "length is 100, but must be at least"),
     ({"length": 4000}, "length is 4000, but must be at most 3000"),
     ({"depth": 101}, "depth is 101"),
-    ({"num_needles": 0}, "num_needles is 0"),
     ({"num_needles": 30, "num_distractors": 20}, "num_distractors is 20"),
-    ({"needle": "Nothing to find."}, "needle is 'Nothing to find.'"),
     ({"needle": "The code is {4711}."}, "question is ''"),
     ({**SHED, "num_distractors": 1}, "needle is"),
     ({"needle": "a\x00{value}"}, "control character U+0000"),
@@ -226,6 +205,9 @@ def test_all_values_of_a_key_are_requested_and_one_moves():
         found[depth] = dict(zip(sample.outputs, sample.depths, strict=True))
     moved = [value for value, depth in found[0].items() if depth == 0]
     assert found[100][moved[0]] == 100
+    # The others stay; one more needle before them shifts them by its length.
+    for value in found[0].keys() - moved:
+        assert found[100][value] == pytest.approx(found[0][value], abs=2)
     play.model.said = lambda prompt: " ".join(sample.outputs[1:])
     assert "Partly right, 3 of 4" in play.ask().verdict()
 

@@ -79,7 +79,7 @@ def test_likelihoods_of_other_architectures_in_small_batches(tmp_path, monkeypat
     )
     transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
     tiny_tokenizer().save_pretrained(tmp_path)
-    monkeypatch.setattr(engines, "SCORES", 600 * 50)
+    monkeypatch.setattr(engines, "SCORES", 600 * 600)
     found = list(Engine(str(tmp_path), "float32", "cpu").log_likelihoods(TEXTS))
     check(found, str(tmp_path), rel=1e-4)
     assert max(each.tokens for each in found) > 100

@@ -273,13 +273,12 @@ def stored(
     questions = drawn(pairs, ["task", "seed"])["difference"].mean()
     for pair in questions.reset_index().to_dict("records"):
         gate.add(pair["task"], pair["difference"])
-    notes = []
-    tasks_a, tasks_b = {*table_a["task"]}, {*table_b["task"]}
-    if tasks_a != tasks_b:
-        notes.append(f"Only one of the two has answers to {', '.join(sorted(tasks_a ^ tasks_b))}.")
-    if len(tasks_a & tasks_b) == 1:
-        notes.append(f"The verdict is about {pairs['task'].iloc[0]} alone, the only shared task.")
-    return Comparison(gate, (str(first), str(second)), pairs, tokenizer.name, " ".join(notes))
+    note, shared = "", pairs["task"].unique()
+    if others := {*table_a["task"]} ^ {*table_b["task"]}:
+        note = f"Only one of the two has answers to {', '.join(sorted(others))}."
+    if len(shared) == 1:
+        note += f" The verdict is about {shared[0]} alone, the only shared task."
+    return Comparison(gate, (str(first), str(second)), pairs, tokenizer.name, note.strip())
 
 
 def drawn(table: pd.DataFrame, keys: list[str]) -> Any:

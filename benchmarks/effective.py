@@ -84,14 +84,13 @@ def searched(number: int, given: argparse.Namespace) -> tuple:
     """Search for a drawn model, and return how it went."""
     lengths, curve, truth, queries, rng = model(number, given)
     search = Search(RULER, lengths, confidence=given.confidence, queries=queries)
-    for length, tasks in search.rounds(SHARE):
+    for length in search.rounds(SHARE):
         scores = []
-        for task in tasks:
-            rate = truth[lengths.index(length), RULER.index(task)]
+        for task, rate in zip(RULER, truth[lengths.index(length)], strict=True):
             size, spread = draw(task, queries)
             if size > 1:
                 rate = rng.beta(max(spread * rate, 1e-3), max(spread * (1 - rate), 1e-3))
-            scores.append((task, rng.binomial(size, rate) / size))
+            scores.append(rng.binomial(size, rate) / size)
         search.add(length, scores)
     left, true = search.candidates, [None, *lengths][int((curve > THRESHOLD / 100).sum())]
     claimed = curve[lengths.index(left[0])] if left[0] else 1.0

@@ -257,20 +257,6 @@ def is_here(name: str) -> bool:
     return False
 
 
-def of_decoding(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the decoding settings among some values, without unset ones.
-
-    >>> of_decoding({"temperature": 0.6, "eos_token_id": 2, "top_k": None})
-    {'temperature': 0.6}
-    """
-    return {
-        name: value
-        for name, value in values.items()
-        # This also leaves out NaN and infinity, which JSON cannot hold.
-        if DECODING.fullmatch(name) and isinstance(value, (int, float)) and abs(value) <= LARGEST
-    }
-
-
 def decoding_defaults(name: str) -> dict[str, Any]:
     """Return the decoding settings in a model's ``generation_config.json``.
 
@@ -283,7 +269,13 @@ def decoding_defaults(name: str) -> dict[str, Any]:
     MissingExtraError
         If it is a hub name and `huggingface_hub` is not installed.
     """
-    return of_decoding(read_json(small_files(name) / "generation_config.json", name))
+    values = read_json(small_files(name) / "generation_config.json", name)
+    return {
+        name: value
+        for name, value in values.items()
+        # This also leaves out NaN and infinity, which JSON cannot hold.
+        if DECODING.fullmatch(name) and isinstance(value, (int, float)) and abs(value) <= LARGEST
+    }
 
 
 def fingerprint(name: str) -> str:

@@ -40,7 +40,7 @@ COMMANDS = {
     "run": Command("execute a notebook: ask a model, and see what came of it", "rulerlib.commands"),
     "compare": Command("tell whether a change made a model worse", "rulerlib.compare"),
     "effective": Command("find out how far a model can be used", "rulerlib.effective"),
-    "export": Command("write questions for another harness", "rulerlib.export.__main__"),
+    "export": Command("write questions for another harness", "rulerlib.export.formats"),
     "explore": Command("write a site that shows every answer", "rulerlib.explore.site"),
     "memory": Command("ask a model with memories", "rulerlib.memory.bench"),
 }

@@ -16,7 +16,6 @@ holds whenever you stop.
 from __future__ import annotations
 
 import html
-import itertools
 import json
 import math
 import shutil
@@ -54,13 +53,14 @@ TASKS, LENGTHS = "niah_single_2,niah_multikey_1,vt,qa_1", (2048, 4096)
 """The default tasks and lengths."""
 
 # Parameters that a comparison sets itself, because its questions must be independent.
-SET_HERE = (
-    "tasks", "length", "num_lengths", "num_samples", "seed", "output", "data",
-    "queries_per_context", "samples_per_question",
-)  # fmt: skip
+SET_HERE = {"tasks", "length", "num_lengths", "num_samples", "seed", "output", "data"}
+SET_HERE |= {"queries_per_context", "samples_per_question"}
 
 SHOWN = 20
 """Lost questions shown on the page; the JSON file has all of them."""
+
+KEYS = ["task", "language", "length", "seed", "index", "repeat"]
+"""The columns that identify a question."""
 
 RECORDS = ["first_record", "second_record"]
 """The columns of pairs with both answers as they are stored; tables leave them out."""
@@ -69,7 +69,7 @@ STYLE = """\
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; display: block; overflow-x: auto; }
 th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8884; }
-td:first-child, th:first-child, .text td { text-align: left; } h1 { line-height: 1.2; }"""
+td:first-child, th:first-child { text-align: left; } h1 { line-height: 1.2; }"""
 
 
 # --- The test --------------------------------------------------------------------------------
@@ -108,8 +108,8 @@ class Gate:
     def add(self, task: str, difference: float) -> None:
         """Add a question: the first model's score minus the second's, from -1 to 1.
 
-        Questions must be independent. `worse` holds after each question; `as_good` and `interval`
-        hold after each round with equally many questions of every task and length.
+        Questions must be independent. The verdict `WORSE` holds after each question; `AS_GOOD` and
+        `interval` hold after each round with equally many questions of every task and length.
         """
         self._tasks[task].bet(difference)
         self._all.bet(difference)
@@ -129,20 +129,10 @@ class Gate:
         return float(np.logaddexp(math.log(self.TOGETHER) + self._all.log, share + single))
 
     @property
-    def worse(self) -> bool:
-        """Whether the second model is worse in some task."""
-        return self.evidence >= self._needed
-
-    @property
     def worse_tasks(self) -> list[str]:
         """The tasks in which the second model is worse, at the confidence for all together."""
         limit = self._needed + math.log(len(self._tasks))
         return [task for task, wealth in self._tasks.items() if wealth.log >= limit]
-
-    @property
-    def as_good(self) -> bool:
-        """Whether the mean difference over all tasks and lengths is below the margin."""
-        return bool(self._close.log >= self._needed)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -159,8 +149,10 @@ class Gate:
 
     @property
     def verdict(self) -> str:
-        """`WORSE`, `AS_GOOD` or `UNDECIDED`."""
-        return WORSE if self.worse else AS_GOOD if self.as_good else UNDECIDED
+        """`WORSE` if some task is worse, `AS_GOOD` if the mean difference is below the margin."""
+        if self.evidence >= self._needed:
+            return WORSE
+        return AS_GOOD if self._close.log >= self._needed else UNDECIDED
 
 
 # --- Asking both models ----------------------------------------------------------------------
@@ -217,43 +209,40 @@ def asked(
         As `rulerlib.runs.Run.predict`.
     """
     whole_number("max_samples", max_samples, 1)
-    runs_a, runs_b = (
-        [*runs_of(stated, Path(output) / name, tasks, lengths, seed)]
-        for stated, name in ((first, "a"), (second, "b"))
-    )
-    tokenizer, other = (runs[0].loaded_engine.tokenizer for runs in (runs_a, runs_b))
+    runs_a = runs_of(first, Path(output) / "a", tasks, lengths, seed)
+    runs_b = runs_of(second, Path(output) / "b", tasks, lengths, seed)
+    tokenizer, other = runs_a[0].loaded_engine.tokenizer, runs_b[0].loaded_engine.tokenizer
     if tokenizer.fingerprint != other.fingerprint:
         raise ParameterError(
-            "models", f"'{tokenizer.name}' and '{other.name}'", "two that count tokens alike:"
-            " otherwise their prompts differ ('tokenizer' is an option of the engine 'openai')",
-        )  # fmt: skip
-    cells = sum(len(run.cells) for run in runs_a)
+            "models",
+            f"'{tokenizer.name}' and '{other.name}'",
+            "two that count tokens alike: otherwise their prompts differ"
+            " ('tokenizer' is an option of the engine 'openai')",
+        )
     gate = Gate([labels.task(cell.settings()) for cell in runs_a[0].cells], margin, confidence)
-    pairs, stopped, before = list[pd.DataFrame](), "", 0
-    with Progress(max_samples * cells, "A and B", quiet) as bar:
+    both, stopped, before = pd.DataFrame(), "", 0
+    with Progress(max_samples, "A and B", quiet) as bar:
         for count in checkpoint_counts(max_samples):
+            new = []
             try:
-                new = [
-                    _joined(
-                        tokenizer, answered(run_a, before, count), answered(run_b, before, count)
-                    )
-                    for run_a, run_b in zip(runs_a, runs_b, strict=True)
-                ]
+                for run_a, run_b in zip(runs_a, runs_b, strict=True):
+                    answers_a = answered(run_a, before, count)
+                    new.append(_joined(tokenizer, answers_a, answered(run_b, before, count)))
             except ServerError as error:
-                if not pairs:
+                if both.empty:
                     raise
                 stopped = f"{error} The same command resumes from here."
                 break
-            pairs += new
+            both = pd.concat([both, *new], ignore_index=True)
             for pair in pd.concat(new).to_dict("records"):
                 gate.add(pair["task"], pair["first"] - pair["second"])
             bar.set_description_str(f"A and B, {gate.verdict}")
-            bar.update((count - before) * cells)
+            bar.update(count - before)
             before = count
             if gate.verdict != UNDECIDED:
                 break
-    both = pd.concat(pairs, ignore_index=True)
-    return Comparison(gate, _names(first, second), both, tokenizer.name, stopped=stopped)
+    names = _name(first, second), _name(second, first)
+    return Comparison(gate, names, both, tokenizer.name, stopped=stopped)
 
 
 def stored(
@@ -284,13 +273,12 @@ def stored(
     questions = drawn(pairs, ["task", "seed"])["difference"].mean()
     for pair in questions.reset_index().to_dict("records"):
         gate.add(pair["task"], pair["difference"])
-    notes = []
-    tasks_a, tasks_b = {*table_a["task"]}, {*table_b["task"]}
-    if tasks_a != tasks_b:
-        notes.append(f"Only one of the two has answers to {', '.join(sorted(tasks_a ^ tasks_b))}.")
-    if len(tasks_a & tasks_b) == 1:
-        notes.append(f"The verdict is about {pairs['task'].iloc[0]} alone, the only shared task.")
-    return Comparison(gate, (str(first), str(second)), pairs, tokenizer.name, " ".join(notes))
+    note, shared = "", pairs["task"].unique()
+    if others := {*table_a["task"]} ^ {*table_b["task"]}:
+        note = f"Only one of the two has answers to {', '.join(sorted(others))}."
+    if len(shared) == 1:
+        note += f" The verdict is about {shared[0]} alone, the only shared task."
+    return Comparison(gate, (str(first), str(second)), pairs, tokenizer.name, note.strip())
 
 
 def drawn(table: pd.DataFrame, keys: list[str]) -> Any:
@@ -300,24 +288,28 @@ def drawn(table: pd.DataFrame, keys: list[str]) -> Any:
 
 
 def runs_of(
-    stated: Mapping[str, Any], output: Path, tasks: str | Sequence[str], lengths: Sequence[int],
+    stated: Mapping[str, Any],
+    output: Path,
+    tasks: str | Sequence[str],
+    lengths: Sequence[int],
     seed: int,
-) -> Iterator[Run]:  # fmt: skip
-    """Yield the run of a model at each length, the longest first; all share one engine.
+) -> list[Run]:
+    """Return the run of a model at each length, the longest first; all share one engine.
 
     ``stated`` has parameters of the notebooks and options of the engine.
     """
-    if taken := [name for name in SET_HERE if name in stated]:
+    if taken := [name for name in stated if name in SET_HERE]:
         raise ParameterError("models", taken, "without these, which a comparison sets for both")
-    names, engine = Run.notebook_names(), None
+    names = Run.notebook_names()
     values = {name: value for name, value in stated.items() if name in names}
     options = {name: value for name, value in stated.items() if name not in names}
     values["engine_options"] = {**(values.get("engine_options") or {}), **options}
     values |= {"tasks": tasks, "output": str(output)}
-    for number, length in enumerate(sorted(lengths, reverse=True)):
-        run = Run.from_notebook({**values, "length": length, "seed": seed + number})
-        engine = engine or run.loaded_engine
-        yield replace(run, loaded=engine)
+    runs = [
+        Run.from_notebook({**values, "length": length, "seed": seed + number})
+        for number, length in enumerate(sorted(lengths, reverse=True))
+    ]
+    return [replace(run, loaded=runs[0].loaded_engine) for run in runs]
 
 
 def answered(run: Run, before: int, count: int) -> pd.DataFrame:
@@ -342,27 +334,29 @@ def scored(predictions: Iterator[tuple[dict[str, Any], Prediction]]) -> pd.DataF
 
 def _joined(tokenizer: Tokenizer, first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each question that both models answered."""
-    keys = ["task", "language", "length", "seed", "index", "repeat"]
-    new = {"value": "", "error": "_error", "pred": "_answer", "record": "_record"}
-    tables = [
-        table.rename(columns={name: side + ending for name, ending in new.items()})
-        for table, side in ((first, "first"), (second, "second"))
-    ]
-    sides = [[f"{side}{ending}" for ending in new.values()] for side in ("first", "second")]
-    pairs = tables[0][[*keys, *sides[0], "depth", "context_id"]].merge(
-        tables[1][[*keys, *sides[1]]], on=keys
+
+    def side(table: pd.DataFrame, name: str) -> pd.DataFrame:
+        new = {"value": "", "error": "_error", "pred": "_answer", "record": "_record"}
+        return table.rename(columns={column: name + ending for column, ending in new.items()})
+
+    scores = ["value", "error", "pred", "record"]
+    pairs = side(first[[*KEYS, *scores, "depth", "context_id"]], "first").merge(
+        side(second[[*KEYS, *scores]], "second"), on=KEYS
     )
     diverging = []
     for row in pairs.to_dict("records"):
-        (_, one), (_, other) = row["first_record"], row["second_record"]
-        prompts = {(a.input, a.others.get("answer_prefix", "")) for a in (one, other)}
-        if len(prompts) > 1:
+        one, other = (row[column][1] for column in RECORDS)
+        if _prompt(one) != _prompt(other):
             raise DataError(
                 f"Question {row['index']} of {row['task']} at {row['length']:,} tokens differs"
                 " between A and B: another version of the dataset, or another tokenizer."
             )
         diverging.append(parted(one, other, tokenizer))
     return pairs.assign(parted=diverging)
+
+
+def _prompt(answer: Prediction) -> str:
+    return answer.input + str(answer.others.get("answer_prefix", ""))
 
 
 def parted(first: Prediction, second: Prediction, tokenizer: Tokenizer) -> float:
@@ -381,18 +375,18 @@ def parted(first: Prediction, second: Prediction, tokenizer: Tokenizer) -> float
     if texts[0] == texts[1]:
         return 0
     one, other = ([text[a:b] for a, b in tokenizer.spans([text])[0]] for text in texts)
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-    return 1 + len([*same])
+    for number, (left, right) in enumerate(zip(one, other, strict=False), 1):
+        if left != right:
+            return number
+    return 1 + min(len(one), len(other))
 
 
-def _names(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the names of two models, with the settings in which they differ."""
-    shown = []
-    for one, other in ((first, second), (second, first)):
-        more = [f"{name}={value}" for name, value in one.items()
-                if name != "model" and other.get(name) != value]  # fmt: skip
-        shown.append(", ".join([str(one.get("model", "lille")), *more]))
-    return shown[0], shown[1]
+def _name(model: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """Return the name of a model, with the settings in which it differs from the other one."""
+    names = [name for name in model if name != "model" and other.get(name) != model[name]]
+    return ", ".join(
+        [str(model.get("model", "lille")), *(f"{name}={model[name]}" for name in names)]
+    )
 
 
 # --- The result ------------------------------------------------------------------------------
@@ -527,49 +521,45 @@ def _tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
     placed = placed.assign(**{"depth, %": [f"{low} to {low + 10}" for low in tenths]})
     tables = {}
     for name, rows, by in (
-        ("by task", pairs, "task"), ("by length", pairs, "length"), ("by depth", placed, "depth, %")
-    ):  # fmt: skip
-        tables[name] = rows.groupby(by).agg(
-            n=("first", "size"), A=("first", "mean"), B=("second", "mean"), lost=("lost", "sum"),
-            won=("won", "sum"),
-        ).reset_index()  # fmt: skip
+        ("by task", pairs, "task"),
+        ("by length", pairs, "length"),
+        ("by depth", placed, "depth, %"),
+    ):
+        groups, scores = rows.groupby(by), {"A": ("first", "mean"), "B": ("second", "mean")}
+        table = groups.agg(n=("first", "size"), **scores, lost=("lost", "sum"), won=("won", "sum"))
+        tables[name] = table.reset_index()
     mistakes = comparison.turned["second_error"].value_counts()
     differing = pairs["parted"][pairs["parted"] > 0].astype(int).value_counts().sort_index()
-    tables["mistakes"] = mistakes.rename_axis("mistake of B").reset_index(name="questions")
-    tables["first token that differs"] = differing.rename_axis("token").reset_index(
-        name="questions"
-    )
+    for name, column, counts in (
+        ("mistakes", "mistake of B", mistakes),
+        ("first token that differs", "token", differing),
+    ):
+        tables[name] = counts.rename_axis(column).reset_index(name="questions")
     return tables
 
 
 def _page(comparison: Comparison, tables: Mapping[str, pd.DataFrame], folder: Path) -> str:
-    a, b = (html.escape(name) for name in comparison.names)
-    verdict, *more = map(html.escape, comparison.sentences())
+    names = [f"{side}: {name}" for side, name in zip("AB", comparison.names, strict=True)]
+    verdict, *more = map(html.escape, [*comparison.sentences(), *names])
     lines = [
         f"<!doctype html><html lang='en'><meta charset='utf-8'><style>{STYLE}</style>",
-        f"<title>{comparison.gate.verdict}: {a} and {b}</title>",
-        f"<h1>{verdict}</h1><p>{'<br>'.join([f'A: {a}', f'B: {b}', *more])}</p>",
+        f"<title>{verdict}</title><h1>{verdict}</h1><p>{'<br>'.join(more)}</p>",
     ]
-    for name, table in tables.items():
+    lost = len(comparison.turned)
+    turned = comparison.turned.head(SHOWN).astype({"parted": "Int64"})
+    for name in ("first_answer", "second_answer"):
+        turned[name] = turned[name].map(escaping.shortened).map(escaping.visible)
+    columns = {"first_answer": "A", "second_answer": "B", "parted": "diverge at token"}
+    turned = turned[["task", "length", "index", *columns]].rename(columns=columns)
+    for name, table in {**tables, f"lost questions ({len(turned)} of {lost})": turned}.items():
         if len(table):
             lines.append(f"<h2>{name.capitalize()}</h2>")
-            lines.append(table.to_html(index=False, border=0, float_format="{:.3f}".format))
-    if lost := len(comparison.turned):
+            lines.append(
+                table.to_html(index=False, border=0, float_format="{:.3f}".format, na_rep="")
+            )
+    if lost:
         command = html.escape(f"rulerlib explore {folder} FOLDER")
-        rows = [
-            {
-                "question": html.escape(f"{row['task']}, {row['length']:,} tokens, {row['index']}"),
-                "A": escaping.markup(escaping.shortened(row["first_answer"])),
-                "B": escaping.markup(escaping.shortened(row["second_answer"])),
-                "diverge at token": "" if math.isnan(row["parted"]) else f"{row['parted']:g}",
-            }
-            for row in comparison.turned.head(SHOWN).to_dict("records")
-        ]
-        lines += [
-            f"<h2>Lost questions ({len(rows)} of {lost})</h2>",
-            f"<p>With their prompts: <code>{command}</code></p>",
-            pd.DataFrame(rows).to_html(index=False, border=0, escape=False, classes="text"),
-        ]
+        lines.append(f"<p>All of them with their prompts: <code>{command}</code></p>")
     return "\n".join([*lines, "</html>\n"])
 
 
@@ -611,20 +601,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--margin", type=float, default=1.0, help="in points; default 1")
     parser.add_argument("--max-samples", type=int, default=200, help="of each task and length")
     options(parser, TASKS, "runs/compare")
-    given = parser.parse_args(arguments)
+    given = vars(parser.parse_args(arguments))
+    typed = given.pop("first"), given.pop("second")
     try:
-        first, second = given_model(given.first), given_model(given.second)
+        first, second = map(given_model, typed)
         if isinstance(first, Path) and isinstance(second, Path):
-            comparison = stored(first, second, given.margin, given.confidence)
+            comparison = stored(first, second, given["margin"], given["confidence"])
         elif isinstance(first, Path) or isinstance(second, Path):
-            models = f"{given.first} and {given.second}"
+            models = " and ".join(typed)
             raise ParameterError("models", models, "both folders of runs, or both models")
         else:
-            comparison = asked(
-                first, second, given.tasks, numbers("lengths", given.lengths), given.output,
-                given.margin, given.max_samples, given.confidence, given.seed,
-            )  # fmt: skip
-        paths = write(comparison, given.output)
+            given["lengths"] = numbers("lengths", given["lengths"])
+            comparison = asked(first, second, **given)
+        paths = write(comparison, given["output"])
     except RulerError as error:
         print(error, file=sys.stderr)
         return STOPPED

@@ -14,9 +14,9 @@ the length.
 
 >>> search = Search(["vt", "cwe"], [4096, 8192])
 >>> search.ask()
-(4096, ['vt', 'cwe'])
+4096
 >>> for _ in range(40):
-...     search.add(8192, [("vt", 1.0), ("cwe", 1.0)])
+...     search.add(8192, [1.0, 1.0])
 >>> str(search)
 '≥8K'
 """
@@ -26,8 +26,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -42,13 +41,9 @@ from rulerlib.betting import Wealth, needed
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
 from rulerlib.errors import ParameterError, number, whole_number
 from rulerlib.labels import thousands
-from rulerlib.models import Generation, Model, Request, load_weights
 from rulerlib.parsing import numbers
 from rulerlib.progress import Progress
 from rulerlib.tasks import names, resolve
-
-# Returns the mean score of one draw, by task, length and the number of earlier draws.
-Draw = Callable[[str, int, int], float]
 
 QUERIES = 3
 """Default number of questions about one context, for tasks that allow several."""
@@ -98,10 +93,6 @@ class Search:
     path
         A row for each round: ``length``, ``draws``, their ``mean``, ``left`` (the remaining
         outcomes) and ``tokens`` (so far).
-    speed
-        Prompt tokens per second, 0 if unknown.
-    seconds
-        Time that the engine took for new answers.
     """
 
     def __init__(
@@ -114,15 +105,16 @@ class Search:
     ) -> None:
         self.tasks, self.lengths = list(tasks), sorted(lengths)
         self.threshold, self.confidence = threshold / 100, confidence
+        self._needed = needed(confidence)
         self.queries = np.array([queries.get(task, 1) for task in self.tasks])
-        self.path, self.speed, self.seconds = list[dict[str, Any]](), 0.0, 0.0
+        self.path = list[dict[str, Any]]()
         self.sums = np.zeros((len(self.lengths), len(self.tasks)))
         self.counts = np.zeros_like(self.sums)
-        # Bets that the average at a length lies above, or below, the threshold.
-        self._above = [Wealth() for _ in self.lengths]
-        self._below = [Wealth() for _ in self.lengths]
-        # For each round at a length: the expected scores of the tasks, and their scores.
-        self._rounds: list[list[tuple[Any, Any]]] = [[] for _ in self.lengths]
+        # Bets that the average at a length lies above, or below, the threshold or a value of the
+        # grid.
+        self._claims = np.array([self.threshold, *AVERAGES])
+        self._above = [Wealth(shape=self._claims.shape) for _ in self.lengths]
+        self._below = [Wealth(shape=self._claims.shape) for _ in self.lengths]
         self._rejected = np.zeros(len(self.lengths) + 1, dtype=bool)
 
     @property
@@ -179,8 +171,8 @@ class Search:
 
     def evidence(self) -> Any:
         """Return the logarithm of the money won against each outcome, the shortest first."""
-        above = np.array([wealth.log for wealth in self._above])
-        below = np.array([wealth.log for wealth in self._below])
+        above = np.array([wealth.log[0] for wealth in self._above])
+        below = np.array([wealth.log[0] for wealth in self._below])
         outcomes = range(len(self.lengths) + 1)
         return np.array([below[:at].sum() + above[at:].sum() for at in outcomes])
 
@@ -190,14 +182,10 @@ class Search:
         They hold at any time and for all lengths together. A length with few answers is bounded by
         its neighbours, because averages fall with the length.
         """
-        limit = needed(self.confidence) + math.log(2 * len(self.lengths))
-        lows, highs = np.zeros(len(self.lengths)), np.ones(len(self.lengths))
-        for place, rounds in enumerate(self._rounds):
-            above, below = Wealth(shape=AVERAGES.shape), Wealth(shape=AVERAGES.shape)
-            for expected, scores in rounds:
-                _bet(above, below, AVERAGES, expected, scores)
-            lows[place] = AVERAGES[above.log < limit].min(initial=1) - 0.5 / len(AVERAGES)
-            highs[place] = AVERAGES[below.log < limit].max(initial=0) + 0.5 / len(AVERAGES)
+        limit = self._needed + math.log(2 * len(self.lengths))
+        half = 0.5 / len(AVERAGES)
+        lows = [AVERAGES[bet.log[1:] < limit].min(initial=1) - half for bet in self._above]
+        highs = [AVERAGES[bet.log[1:] < limit].max(initial=0) + half for bet in self._below]
         return np.maximum.accumulate(lows[::-1])[::-1], np.minimum.accumulate(highs)
 
     def area(self) -> tuple[float, float, float]:
@@ -208,71 +196,45 @@ class Search:
         areas = [np.trapezoid(curve, places) / (places[-1] - places[0]) for curve in curves]
         return float(areas[0]), float(areas[1]), float(areas[2])
 
-    # --- Where to ask next ---
-
-    def rounds(self, share: float) -> Iterator[tuple[int, list[str]]]:
-        """Yield what to ask until the search is done or a share of RULER's tokens is used."""
+    def rounds(self, share: float) -> Iterator[int]:
+        """Yield lengths to ask until the search is done or a share of RULER's tokens is used."""
         while not self.done and self.spent < share * self.design:
             yield self.ask()
 
-    def ask(self) -> tuple[int, list[str]]:
-        """Return the length to ask next, and the tasks of the round: each of them once."""
-        return self.lengths[self._cheapest()], self.tasks
-
-    def _cheapest(self) -> int:
-        """Return the place of the length to ask next.
-
-        For each pair of neighbouring outcomes, estimate the tokens that reject all others. The pair
-        that costs least decides; of the two lengths that it needs, the cheaper comes first.
-        """
-        last = len(self.lengths) - 1
+    def ask(self) -> int:
+        """Return the length to ask next: the one expected to win most money for its tokens."""
         if not self.counts.any():
-            return last // 2
-        missing = np.maximum(needed(self.confidence) - self.evidence(), 0.1)
-        tokens = np.array(self.lengths) * self.queries.sum()
-        gaps = self.averages - self.threshold
+            return self.lengths[(len(self.lengths) - 1) // 2]
         # One standard error is added to each gap, so that a few unlucky answers do not rule out a
         # length. A round wins half the squared gap over the variance (Kelly's criterion).
-        rounds = self.counts.mean(axis=1) + 1
-        errors = np.sqrt(VARIANCE / len(self.tasks) / rounds)
-        cost = {}
-        for sign in (1, -1):
-            hoped = np.maximum(sign * gaps + errors, 0.003)
-            cost[sign] = tokens * 2 * (VARIANCE + hoped**2) / hoped**2
-        remaining = np.flatnonzero(~self._rejected)
-        best, chosen = math.inf, int(min(remaining[0], last))
-        for pair in range(remaining[0], remaining[-1]):
-            # A length above the threshold rejects shorter outcomes, one below it longer ones.
-            costs = []
-            if remaining[0] < pair:
-                places = range(pair - 1, min(pair, last) + 1)
-                costs.append(min((missing[pair - 1] * cost[1][at], at) for at in places))
-            if pair + 1 < remaining[-1]:
-                places = range(pair, pair + 2)
-                costs.append(min((missing[pair + 2] * cost[-1][at], at) for at in places))
-            total = sum(price for price, _ in costs)
-            if costs and total < best:
-                best, chosen = total, min(costs)[1]
-        return chosen
+        errors = np.sqrt(VARIANCE / len(self.tasks) / (self.counts[:, 0] + 1))
+        hoped = np.maximum(abs(self.averages - self.threshold) + errors, 0.003) ** 2
+        gains = hoped / (VARIANCE + hoped) / self.lengths
+        # The lengths between two outcomes that are still possible.
+        first, *_, last = np.flatnonzero(~self._rejected)
+        return self.lengths[first + np.argmax(gains[first:last])]
 
-    def add(self, length: int, scores: Sequence[tuple[str, float]]) -> None:
-        """Add a round: the score, 0 to 1, of each task."""
+    def add(self, length: int, scores: Sequence[float]) -> None:
+        """Add a round: the score of each task, 0 to 1, in the order of ``tasks``.
+
+        Each score is compared with what is expected of its task, moved so that the mean over the
+        tasks is the claim: differences between tasks then do not count as noise. Only the side of
+        the claim on which the average is expected gets a bet.
+        """
         place = self.lengths.index(length)
-        expected, values = self.expected[place], np.zeros(len(self.tasks))
-        for task, score in scores:
-            values[self.tasks.index(task)] = score
-        _bet(self._above[place], self._below[place], self.threshold, expected, values)
-        self._rounds[place].append((expected, values))
-        self.sums[place] += values
+        expected = self.expected[place]
+        average = expected.mean()
+        largest = self._claims + expected.max() - average
+        smallest = self._claims + expected.min() - average
+        for score, usual in zip(scores, expected, strict=True):
+            gain = score - (self._claims + usual - average)
+            self._above[place].bet(np.where(self._claims <= average, gain / largest, 0))
+            self._below[place].bet(np.where(self._claims >= average, -gain / (1 - smallest), 0))
+        self.sums[place] += scores
         self.counts[place] += 1
-        self._rejected |= self.evidence() >= needed(self.confidence)
-        mean = float(values.mean())
-        self.path.append(
-            {"length": length, "draws": len(scores), "mean": mean, "left": str(self),
-             "tokens": self.spent}
-        )  # fmt: skip
-
-    # --- What it costs ---
+        self._rejected |= self.evidence() >= self._needed
+        row = {"length": length, "draws": len(scores), "mean": float(np.mean(scores))}
+        self.path.append({**row, "left": str(self), "tokens": self.spent})
 
     def forecast(self, share: float) -> list[float]:
         """Return the median number of tokens, the 90th percentile and the upper limit.
@@ -292,36 +254,29 @@ class Search:
             levels = np.log(threshold / (1 - threshold)) + rng.uniform(-1, 3) - falls
             odds = levels[:, None] + rng.normal(0, 1.5, len(self.tasks))
             rates = 1 / (1 + np.exp(-odds))
-            for length, asked in search.rounds(share):
-                at = [self.tasks.index(task) for task in asked]
-                rate = rates[self.lengths.index(length), at]
-                scores = rng.binomial(self.queries[at], rate) / self.queries[at]
-                search.add(length, [*zip(asked, scores, strict=True)])
+            for length in search.rounds(share):
+                rate = rates[self.lengths.index(length)]
+                search.add(length, rng.binomial(self.queries, rate) / self.queries)
             spent.append(search.spent)
         last = share * self.design
         return [*np.quantile(np.minimum(spent, last), (0.5, 0.9)), last]
-
-    def cost(self, tokens: Sequence[float]) -> str:
-        """Return a `forecast` as a sentence, with hours if the `speed` is known."""
-        half, most, last = (_rounded(number / 1e6) for number in tokens)
-        when = ""
-        if self.speed:
-            hours = ", ".join(_rounded(number / self.speed / 3600) for number in tokens)
-            when = f"; at {self.speed:,.0f} tokens a second, in {hours} hours"
-        return (
-            f"It will use {half} million tokens (median of {SIMULATED} simulated models), {most}"
-            f" (90th percentile) or at most {last}{when}."
-        )
 
     def told(self) -> dict[str, Any]:
         """Return the result and its cost as plain data."""
         left = self.candidates
         return {
-            "effective": str(self), "low": left[0], "high": left[-1], "area": self.area(),
-            "confidence": self.confidence, "threshold": 100 * self.threshold,
-            "answers": self.answers, "tokens": self.spent, "computed": self.computed,
-            "share": self.spent / self.design, "seconds": self.seconds, "path": self.path,
-        }  # fmt: skip
+            "effective": str(self),
+            "low": left[0],
+            "high": left[-1],
+            "area": self.area(),
+            "confidence": self.confidence,
+            "threshold": 100 * self.threshold,
+            "answers": self.answers,
+            "tokens": self.spent,
+            "computed": self.computed,
+            "share": self.spent / self.design,
+            "path": self.path,
+        }
 
     def sentence(self) -> str:
         """Return the result, its confidence and its cost as a sentence."""
@@ -331,24 +286,21 @@ class Search:
             f" {100 * self.confidence:g}% confidence at any time), area under the averages"
             f" {area:.2f} ({low:.2f} to {high:.2f}): {self.answers:,} answers, at most"
             f" {self.spent / 1e6:,.1f} million tokens ({self.computed / 1e6:,.1f} if contexts"
-            f" are read once), {100 * self.spent / self.design:.2g}% of RULER's design,"
-            f" {_rounded(self.seconds / 3600)} hours."
+            f" are read once), {100 * self.spent / self.design:.2g}% of RULER's design."
         )
 
 
-def _bet(above: Wealth, below: Wealth, claim: Any, expected: Any, scores: Any) -> None:
-    """Bet that the average of a round lies above, or below, a claim.
-
-    Each task's score is compared with what is expected of this task, moved so that the mean over
-    the tasks is the claim: differences between tasks then do not count as noise. Only the side of
-    the claim on which the average is expected gets a bet.
-    """
-    average = expected.mean()
-    claimed = np.asarray(claim)[..., None] + expected - average
-    largest, smallest = claimed.max(axis=-1), claimed.min(axis=-1)
-    for gain in np.moveaxis(scores - claimed, -1, 0):
-        above.bet(np.where(claim <= average, gain / largest, 0))
-        below.bet(np.where(claim >= average, -gain / (1 - smallest), 0))
+def cost(forecast: Sequence[float], speed: float | None = None) -> str:
+    """Return a `Search.forecast` as a sentence; ``speed`` is in prompt tokens per second."""
+    half, most, last = (_rounded(tokens / 1e6) for tokens in forecast)
+    hours = ""
+    if speed:
+        hours = ", ".join(_rounded(tokens / speed / 3600) for tokens in forecast)
+        hours = f"; at {speed:,.0f} tokens a second, in {hours} hours"
+    return (
+        f"It will use {half} million tokens (median of {SIMULATED} simulated models), {most}"
+        f" (90th percentile) or at most {last}{hours}."
+    )
 
 
 def _rounded(number: float) -> str:
@@ -394,7 +346,7 @@ def find(
     quiet
         Whether to print no estimate of the cost and no progress bar.
     speed
-        Prompt tokens per second, to estimate the hours. Default: measured on the first answers.
+        Prompt tokens per second, to estimate the hours.
 
     Raises
     ------
@@ -405,43 +357,39 @@ def find(
     """
     if not isinstance(lengths, (list, tuple)) or not len({*lengths}) == len(lengths) >= 2:
         raise ParameterError("lengths", lengths, "two or more different numbers of tokens")
-    number("threshold", threshold, 0, 99.99)
+    number("threshold", threshold, 0.01, 99.99)
     if not 0 < share <= 1:
         raise ParameterError("share", share, "above 0 and at most 1")
     if speed is not None and speed <= 0:
         raise ParameterError("tokens_per_second", speed, "above 0")
     whole_number("queries", queries, 1)
-    chosen, engine = names(tasks), None
+    chosen = names(tasks)
+    stored: dict[tuple[str, int], list[float]] = {}
+    runs = {}
     if isinstance(stated, Path):
-        draw, shared = _stored(stated, chosen, lengths)
+        stored, shared = _stored(stated, chosen, lengths)
     else:
         shared = {task: shared_queries(task, queries) for task in chosen}
         runs = {run.length: run for run in runs_of(stated, Path(output), chosen, lengths, seed)}
-        engine = _Timed(next(iter(runs.values())).loaded_engine)
 
-        def draw(task: str, length: int, number: int) -> float:
-            size = shared[task]
-            run = replace(runs[length], tasks=task, queries_per_context=size, loaded=engine)
-            return float(answered(run, number * size, (number + 1) * size)["value"].mean())
+    def draw(task: str, length: int, number: int) -> float:
+        """Return the mean score of a draw, given the number of earlier ones."""
+        if stored:
+            return stored[task, length][number]
+        size = shared[task]
+        run = replace(runs[length], tasks=task, queries_per_context=size)
+        return float(answered(run, number * size, (number + 1) * size)["value"].mean())
 
     search = Search(chosen, lengths, threshold, confidence, shared)
-    search.speed, forecast = speed or 0.0, search.forecast(share)
     if not quiet:
-        print(search.cost(forecast))
+        print(cost(search.forecast(share), speed))
     with Progress(round(share * search.design), f"effective length {search}", quiet) as bar:
-        for length, asked in search.rounds(share):
+        for length in search.rounds(share):
             before, rounds = search.spent, int(search.counts[search.lengths.index(length), 0])
             try:
-                scores = [(task, draw(task, length, rounds)) for task in asked]
+                search.add(length, [draw(task, length, rounds) for task in chosen])
             except IndexError:
                 break  # The folder has no more answers.
-            search.add(length, scores)
-            if engine and engine.tokens:
-                search.seconds = engine.seconds
-                if not search.speed:
-                    search.speed = engine.tokens / engine.seconds
-                    if not quiet:
-                        print(search.cost(forecast))
             bar.set_description_str(f"effective length {search}")
             bar.update(search.spent - before)
     return search
@@ -454,30 +402,10 @@ def shared_queries(task: str, most: int) -> int:
     return most if limit is None else max(1, min(most, limit))
 
 
-class _Timed:
-    """A model that counts its prompt tokens and the seconds until its answers came."""
-
-    def __init__(self, model: Model) -> None:
-        self._model, self.tokens, self.seconds = model, 0, 0.0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        """See `rulerlib.models.Model`."""
-        load_weights(self._model)
-        began = time.perf_counter()
-        for position, generation in self._model.generate(requests):
-            self.tokens += generation.prompt_tokens
-            self.seconds += time.perf_counter() - began
-            yield position, generation
-            began = time.perf_counter()
-
-
 def _stored(
     folder: Path, tasks: Sequence[str], lengths: Sequence[int]
-) -> tuple[Draw, dict[str, int]]:
-    """Return a function that reads draws from runs, and the questions per context by task."""
+) -> tuple[dict[tuple[str, int], list[float]], dict[str, int]]:
+    """Return the draws in a folder of runs by task and length, and the size of a task's draw."""
     table = scored(read_predictions(folder, task_names=tasks, lengths=lengths))
     models = [*table.groupby(["model", "language"]).groups]
     if len(models) != 1:
@@ -488,7 +416,7 @@ def _stored(
     if missing:
         raise ParameterError("lengths", missing[:3], f"lengths at which {folder} has every task")
     sizes = groups.size().groupby("task").max().to_dict()
-    return lambda task, length, number: means[task, length][number], sizes
+    return means, sizes
 
 
 @commands.command
@@ -507,20 +435,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--threshold", type=float, default=THRESHOLD, help="in percent")
     parser.add_argument("--share", type=float, default=SHARE, help="of RULER's tokens, at most")
     parser.add_argument("--queries", type=int, default=QUERIES, help="about one context, at most")
-    parser.add_argument(
-        "--tokens-per-second", type=float, help="to estimate hours; default: measured"
-    )
+    parser.add_argument("--tokens-per-second", type=float, dest="speed", help="to estimate hours")
     options(parser, "ruler", "runs/effective")
-    given = parser.parse_args(arguments)
-    result = find(
-        given_model(given.model), numbers("lengths", given.lengths), given.tasks, given.output,
-        given.threshold, given.confidence, given.share, given.seed, given.queries,
-        speed=given.tokens_per_second,
-    )  # fmt: skip
+    given = vars(parser.parse_args(arguments))
+    lengths = numbers("lengths", given.pop("lengths"))
+    result = find(given_model(given.pop("model")), lengths, **given)
     print(result.sentence())
     if not result.done:
         print("The search stopped early: the share, or the answers of the folder, are used up.")
-    path = Path(given.output) / "effective.json"
+    path = Path(given["output"]) / "effective.json"
     files.write_object(path, result.told())
     print(path)
     return 0

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib import files, packages
-from rulerlib.errors import DataError, ParameterError, shortened
+from rulerlib.errors import DataError, ParameterError, RulerError, shortened
 from rulerlib.packaged import MODELS, check_terms, fetch
 
 SUFFIX = ".gguf"
@@ -119,6 +119,13 @@ def folder(name: str) -> Path:
                 try:
                     _unpack(path, staging)
                     (staging / "model").replace(unpacked)
+                except (RulerError, OSError):
+                    raise
+                except Exception as error:
+                    # A damaged file can raise anything.
+                    reason = shortened(f"{type(error).__name__}: {error}", 200)
+                    allowed = f"a GGUF file that loads ({reason})"
+                    raise ParameterError("model", path.stem, allowed) from error
                 finally:
                     shutil.rmtree(staging)
     return unpacked
@@ -146,14 +153,18 @@ def _missing(path: Path) -> Iterator[bool]:
 def _unpack(path: Path, staging: Path) -> None:
     """Write a GGUF file as a folder ``model`` that transformers reads."""
     purpose, name = "Reading a GGUF file", path.stem
-    transformers, torch, *_ = (
+    transformers, torch, gguf, _ = (
         packages.load(package, "hf", purpose)
         for package in ("transformers", "torch", "gguf", "accelerate")
     )
     if not hasattr(transformers, "GgufConfig"):
         found = f"{transformers.__version__} is installed"
         raise DataError(f"{purpose} needs transformers 5.23 or later, but {found}.")
-    fields = _fields(path)
+    names = ["split.count"] + [
+        f"tokenizer.ggml.{name}" for name in ("model", "pre", "add_bos_token", "bos_token_id")
+    ]
+    found = gguf.GGUFReader(path).fields
+    fields = {name: found[name].contents() for name in names if name in found}
     if (fields.get("split.count") or 1) != 1:
         allowed = f"a GGUF file in one piece, not one of {fields['split.count']}"
         raise ParameterError("model", name, allowed)
@@ -167,45 +178,16 @@ def _unpack(path: Path, staging: Path) -> None:
     alone = staging / "file"
     alone.mkdir()
     (alone / path.name).symlink_to(path.resolve())
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(alone, gguf_file=path.name)
-        _set_split(tokenizer.backend_tokenizer, fields, name)
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            alone,
-            gguf_file=path.name,
-            dtype=torch.bfloat16,
-            quantization_config=transformers.GgufConfig(dequantize=True),
-        )
-    except (ParameterError, OSError):
-        raise
-    except Exception as error:
-        # A damaged file can raise anything.
-        reason = shortened(f"{type(error).__name__}: {error}", 200)
-        raise ParameterError("model", name, f"a GGUF file that loads ({reason})") from error
+    tokenizer = transformers.AutoTokenizer.from_pretrained(alone, gguf_file=path.name)
+    _set_split(tokenizer.backend_tokenizer, fields, name)
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        alone,
+        gguf_file=path.name,
+        dtype=torch.bfloat16,
+        quantization_config=transformers.GgufConfig(dequantize=True),
+    )
     model.save_pretrained(staging / "model")
     tokenizer.save_pretrained(staging / "model")
-
-
-def _fields(path: Path) -> dict[str, Any]:
-    """Return the fields of a GGUF file that are needed here.
-
-    Raises
-    ------
-    ParameterError
-        If the file is truncated or damaged.
-    """
-    gguf = packages.load("gguf", "hf", "Reading a GGUF file")
-    names = ["split.count"] + [
-        f"tokenizer.ggml.{name}" for name in ("model", "pre", "add_bos_token", "bos_token_id")
-    ]
-    try:
-        fields = gguf.GGUFReader(path).fields
-        return {name: fields[name].contents() for name in names if name in fields}
-    except Exception as error:
-        # A damaged file can raise anything.
-        reason = shortened(f"{type(error).__name__}: {error}", 200)
-        allowed = f"a GGUF file that is whole ({reason})"
-        raise ParameterError("model", path.stem, allowed) from error
 
 
 def _set_split(backend: Any, fields: Mapping[str, Any], name: str) -> None:

@@ -226,21 +226,9 @@ def some_samples(count: int, size: int = 200) -> list[Sample]:
         text = f"Prøve {index}: " + "græs " * (size // 5 + index % 7) + "Hvad er tallet?"
         answer = str(1_000_000 + index * 7919)
         length = words.count(text + " Svaret er:") + 16
-        records.append(
-            Sample(
-                index=index,
-                input=text,
-                outputs=[answer],
-                length=length,
-                length_w_model_temp=length,
-                answer_prefix=" Svaret er:",
-                token_position_answer=2,
-                task="niah_single_2",
-                language="da",
-                depths=[index % 101],
-                token_positions=[2],
-            )
-        )
+        about = {"depths": [index % 101], "token_positions": [2], "task": "niah_single_2"}
+        records.append(Sample(index, text, [answer], length, length, " Svaret er:", 2,
+                              language="da", **about))  # fmt: skip
     return records
 
 

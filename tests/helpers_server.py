@@ -1,7 +1,7 @@
 """A server with a part of OpenAI's protocol, on loopback, that fails on demand.
 
-A ``plan`` decides what happens to a request: the name of a fault, a function that sends one, or
-None for an answer. The server counts requests, answers and how many it had at a time.
+A ``plan`` decides what happens to a request: the name of a fault, or None for an answer. The server
+counts requests, answers and how many it had at a time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import contextlib
 import email.utils
 import hashlib
 import json
-import random
 import socket
 import struct
 import threading
@@ -24,10 +23,7 @@ from rulerlib import tokens
 
 KEY = "sk-a-key-that-nobody-may-see-0123456789"
 
-Fault = str | Callable[["_Handler", dict[str, Any]], None] | None
-"""The name of a fault, or a function of the handler and the answer."""
-
-Plan = Callable[[str, int], Fault]
+Plan = Callable[[str, int], str | None]
 """A function of a prompt and the number of its attempt, from 0."""
 
 PASSING = ("429", "429 date", "500", "502 html", "503", "drop", "drop half", "reset", "hang")
@@ -45,16 +41,6 @@ def said(prompt: str) -> str:
     return f' æøå "{hashlib.sha256(prompt.encode()).hexdigest()[:12]}"\n'
 
 
-def faulty(share: float, seed: int = 0, faults: tuple[str, ...] = PASSING) -> Plan:
-    """Return a plan that fails a share of all attempts, decided by prompt and attempt alone."""
-
-    def plan(prompt: str, attempt: int) -> str | None:
-        rng = random.Random(f"{seed} {attempt} {prompt}")
-        return rng.choice(faults) if rng.random() < share else None
-
-    return plan
-
-
 class Server:
     """The server.
 
@@ -67,18 +53,14 @@ class Server:
     ----------
     answer
         A function of a prompt and whether it is a chat.
-    beside
-        Replies at other paths, by path.
     """
 
     def __init__(
-        self, plan: Plan, seconds: float = 0.0, hang: float = 1.0, retry_after: str = "0.05",
-        key: str | None = None, models: dict[str, Any] | None = None,
+        self, plan: Plan, seconds: float = 0.0, hang: float = 1.0, key: str | None = None,
+        models: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        self.plan, self.seconds, self.hang, self.retry_after = plan, seconds, hang, retry_after
-        self.key, self.models = key, models
+        self.plan, self.seconds, self.hang, self.key, self.models = plan, seconds, hang, key, models
         self.answer = _answer
-        self.beside: dict[str, Any] = {}
         self.lock = threading.Lock()
         self.done: Counter[Any] = Counter()
         self.answered: Counter[str] = Counter()
@@ -118,9 +100,6 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self._authorized():
             listed = self.served.models
-            if self.path[1:] in self.served.beside:
-                beside = self.served.beside[self.path[1:]]
-                return beside(self, {}) if callable(beside) else self.send(200, beside)
             if self.path != "/v1/models" or listed is None:
                 return self.send(404, {"detail": "Not Found"})
             self.send(200, {"data": [{"id": name, **about} for name, about in listed.items()]})
@@ -160,22 +139,18 @@ class _Handler(BaseHTTPRequestHandler):
         self._error(401, about, "invalid_api_key")
         return False
 
-    def _do(self, fault: Fault, prompt: str, chat: bool) -> None:
+    def _do(self, fault: str | None, prompt: str, chat: bool) -> None:
         answer = self.served.answer(prompt, chat)
-        if callable(fault):
-            return fault(self, answer)
         whole = json.dumps(answer).encode()
-        other = {
-            None: answer,
-            "null text": {"choices": [{"text": None, "message": None}]},
-        }
-        if fault in other:
-            self.send(200, other[fault])
+        if fault is None:
+            self.send(200, answer)
+        elif fault == "null text":
+            self.send(200, {"choices": [{"text": None, "message": None}]})
         elif fault in ERRORS:
             self._error(*ERRORS[fault])
         elif fault in ("429", "429 date"):
             now = email.utils.formatdate(usegmt=True)
-            wait = {"Retry-After": now if fault == "429 date" else self.served.retry_after}
+            wait = {"Retry-After": now if fault == "429 date" else "0.05"}
             self._error(429, "slow down", "rate_limit", wait)
         elif fault == "502 html":
             self.raw(502, b"<html><h1>Bad Gateway</h1></html>", "text/html")

@@ -119,7 +119,7 @@ def test_a_model_missing_on_the_hub_is_reported_in_one_line(hub):
     assert "\n" not in str(caught.value)
 
 
-NAMES = ["x" * 400, "~nosuchuser/x", "a/b/c", "..", "../../x/y", "a\nb", "a\0b", "", "x:y", 7, None]
+NAMES = ["x" * 400, "~nosuchuser/x", "../../x/y", "a\0b", "", 7]
 
 
 @pytest.mark.parametrize("engine", models.ENGINES)

@@ -23,16 +23,9 @@ def first_flag(rng, first, second, most):
     gate = Gate(["t"])
     for count in range(1, most + 1):
         gate.add("t", float(rng.random() < first) - float(rng.random() < second))
-        if gate.worse:
+        if gate.verdict == "worse":
             return count
     return math.inf
-
-
-def test_checkpoints_rise_to_the_end():
-    for most in range(1, 601):
-        counts = [*compare.checkpoint_counts(most)]
-        assert counts[-1] == most
-        assert (np.diff([0, *counts]) > 0).all()
 
 
 def test_a_broken_cache_is_seen_after_a_few_questions():
@@ -56,15 +49,6 @@ def test_false_alarms_and_missed_differences_are_rarer_than_5_percent():
         kept += low <= 0.2 <= high
     assert kept >= 95
     assert Gate(["t"]).interval == (-1, 1)
-
-
-def test_equal_answers_are_as_good_after_a_known_number_of_questions():
-    """The money grows by the same factor with each: 0.6 * (1 + 0.99 / 99) ** n reaches 20."""
-    gate, count = Gate(["t"]), 0
-    while gate.verdict != "as good":
-        gate.add("t", 0.0)
-        count += 1
-    assert 340 <= count <= 353
 
 
 def test_the_money_is_that_of_a_fair_game():
@@ -100,7 +84,7 @@ def test_a_model_that_lost_its_needles_is_worse(tmp_path, capsys):
     assert {row["length"] for row in told["by length"]} == {300, 400}
     assert sum(row["questions"] for row in told["mistakes"]) == told["questions"]
     page = (tmp_path / "compare.html").read_text("utf-8")
-    assert "niah_single_1, 400 tokens, 0" in page
+    assert "<h2>Lost questions" in page
     # Every answer diverges at its first word, and the explorer shows both with their prompts.
     questions = told["questions"]
     identical = f"0 of {questions} greedy answers are identical; the others diverge at token 1 to 1"
@@ -152,18 +136,6 @@ class Engine:
 """
 
 
-def test_questions_on_one_context_count_once(tmp_path, capsys):
-    for name, digits in (("a", 7), ("b", 6)):
-        Run(
-            "niah_multikey_2", "last", "outside.engine:Engine",
-            {"tokenizer": "words", "digits": digits}, language="en", length=400, num_samples=12,
-            queries_per_context=4, output=str(tmp_path / name),
-        ).predict()  # fmt: skip
-    both = [str(tmp_path / "a"), str(tmp_path / "b")]
-    assert compare.main([*both, "--output", str(tmp_path)]) == 2
-    assert " 3 questions;" in capsys.readouterr().out
-
-
 def test_a_server_that_dies_leaves_the_verdict_so_far_and_resumes(tmp_path, monkeypatch, capsys):
     (tmp_path / "server_of_test.py").write_text(SERVER, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
@@ -175,14 +147,15 @@ def test_a_server_that_dies_leaves_the_verdict_so_far_and_resumes(tmp_path, monk
 def test_folders_with_few_tasks_or_other_questions(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, tasks, tokenizer, code, told in (
-        ("a", "niah_single_1,niah_single_2", "words", 2, "10 questions"),
-        ("b", "niah_single_1", "words", 2, "The verdict is about niah_single_1 alone"),
-        ("c", "niah_single_3", "words", 3, "must be two with questions in common"),
-        ("d", "niah_single_1", "lille", 3, "another version of the dataset"),
+        # Two tasks with two contexts, which count once.
+        ("a", "niah_multikey_1,niah_multikey_2", "words", 2, " 4 questions;"),
+        ("b", "niah_multikey_1", "words", 2, "The verdict is about niah_multikey_1 alone"),
+        ("c", "niah_multikey_3", "words", 3, "must be two with questions in common"),
+        ("d", "niah_multikey_1", "lille", 3, "another version of the dataset"),
     ):
-        options = {"tokenizer": tokenizer}
-        Run(tasks, "last", "outside.engine:Engine", options, language="en", length=400,
-            num_samples=5, output=f"{tmp_path}/{name}").predict()  # fmt: skip
+        options = {"language": "en", "length": 700, "num_samples": 6, "queries_per_context": 3}
+        options |= {"engine_options": {"tokenizer": tokenizer}, "output": str(tmp_path / name)}
+        Run(tasks, "last", "outside.engine:Engine", **options).predict()
         assert compare.main([f"{tmp_path}/a", f"{tmp_path}/{name}"]) == code
         assert told in " ".join(capsys.readouterr())
 
@@ -192,12 +165,9 @@ WRONG = {
     "no margin": ([ENGINE, ENGINE, "--margin", "0"], "margin is 0.0, but must be above 0"),
     "no samples": ([ENGINE, ENGINE, "--max-samples", "0"], "max_samples is 0"),
     "what both share": ([ENGINE, f"{ENGINE},length=3"], "without these, which a comparison sets"),
-    "one context": ([ENGINE, f"{ENGINE},queries_per_context=2"], "'queries_per_context'"),
-    "no such task": ([ENGINE, ENGINE, "--tasks", "nope"], "tasks is 'nope'"),
     "lengths that are none": ([ENGINE, ENGINE, "--lengths", "4k"], "lengths is '4k'"),
     "other tokens": ([ENGINE, "model=lille,language=en"], "two that count tokens alike"),
     "of two kinds": ([ENGINE, "{here}"], "both folders of runs, or both models"),
-    "a folder of nobody": (["~nosuchuser/x", ENGINE], "models is '~nosuchuser/x'"),
     "a file that is not there": (["{here}/no.yaml", ENGINE], "no.yaml: cannot be read"),
     "an empty folder": (["{here}", "{here}"], "must be a folder with <model>/"),
 }

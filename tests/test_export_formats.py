@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 
 import pytest
 
 from rulerlib import commands as cli
 from rulerlib import making, samples
-from rulerlib.errors import MissingExtraError
 from rulerlib.export import formats, lm_eval
 from rulerlib.samples import Sample
 
@@ -65,20 +63,16 @@ READERS = {"inspect": of_inspect, "lm-eval": of_lm_eval, "parquet": of_parquet}
 
 @pytest.mark.parametrize("to", formats.HARNESSES)
 def test_the_prompts_are_the_same_in_every_format(to, wanted, tmp_path):
-    formats.write(to, tmp_path / "new", STATED)
+    assert str(tmp_path / "new") in formats.write(to, tmp_path / "new", STATED)
     # A folder can be moved after it was written.
     (tmp_path / "new").rename(tmp_path / "moved")
     assert dict(READERS[to](tmp_path / "moved")) == wanted
 
 
-@pytest.mark.parametrize("to", formats.HARNESSES)
-def test_command_prints_how_to_run_the_harness(tmp_path, capsys, to):
-    words = f"vt {tmp_path}/x --to {to} --length 1000 --language en --tokenizer words --samples 2"
+def test_an_existing_folder_is_refused(tmp_path, capsys):
+    words = f"vt {tmp_path}/x --to inspect --length 1000 --language en --tokenizer words"
     assert cli.main(["export", *words.split()]) == 0
-    printed = capsys.readouterr().out
-    assert str(tmp_path / "x") in printed
-    assert printed.count("\n") == 1
-    # An existing folder is refused.
+    assert capsys.readouterr().out.count("\n") == 1
     assert cli.main(["export", *words.split()]) == 2
     assert "a folder that does not exist yet" in capsys.readouterr().err
 
@@ -96,11 +90,4 @@ def test_errors_come_before_anything_is_written(tmp_path, capsys, words, message
     assert cli.main(["export", task, str(tmp_path / "x"), *options]) == 2
     assert message in (error := capsys.readouterr().err)
     assert error.count("\n") == 1
-    assert [*tmp_path.iterdir()] == []
-
-
-def test_a_failed_export_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"\[hub\]"):
-        formats.write("parquet", tmp_path / "x", STATED)
     assert [*tmp_path.iterdir()] == []

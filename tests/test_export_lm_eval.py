@@ -198,35 +198,6 @@ def test_task_files_match_the_dataset(tmp_path):
     }  # fmt: skip
 
 
-PLAIN = json.dumps({"before": "", "between": "", "chat": False, "format": {}})
-CHAT = json.dumps({"before": "<", "between": ">", "chat": True, "format": {"chat": True}})
-THINKS = json.dumps({"before": "<", "between": "<think>", "chat": True, "format": {"chat": True}})
-
-ANSWERS = st.text("abæ 12-,.\n'", max_size=30) | st.text(max_size=30)
-
-
-@given(
-    st.sampled_from(sorted(tasks.all_tasks())), st.sampled_from(["da", "en"]), ANSWERS,
-    st.lists(st.lists(ANSWERS.filter(str.strip), min_size=1, max_size=3), min_size=1, max_size=3),
-    st.data(),
-)  # fmt: skip
-def test_answers_are_scored_by_the_task(name, code, said, golds, data):
-    outputs = [", ".join(spans) for spans in golds]
-    if data.draw(st.booleans()):
-        said = f"{said} {data.draw(st.sampled_from(outputs))}"
-    golds = golds if name.startswith("drop") else []
-    document = {"task": name, "language": code, "outputs": outputs, "golds": golds}
-    wanted = tasks.all_tasks()[name].scoring.score(said, outputs, golds, code)
-    assert lm_eval.process_results({**document, "frame": PLAIN}, [said]) == wanted
-    # Thinking is not scored, whether the model or the template began it.
-    thought = f"<think>{outputs[0]}</think>{said}"
-    chat = lm_eval.process_results({**document, "frame": CHAT}, [thought])
-    begun = lm_eval.process_results({**document, "frame": THINKS}, [thought[len("<think>") :]])
-    assert (
-        chat == begun == tasks.all_tasks()[name].scoring.score(said.lstrip(), outputs, golds, code)
-    )
-
-
 PIECES = ["<think>", "</think>", "\n", " og ", "7", "8", "9 ", "o"]
 
 

@@ -27,25 +27,16 @@ def write(path, architecture="llama", pre="smollm"):
     """Write a tiny model with random weights and return them by name."""
     random = np.random.default_rng(0)
     writer = GGUFWriter(path, architecture)
-    writer.add_context_length(256)
-    writer.add_embedding_length(16)
-    writer.add_block_count(1)
-    writer.add_feed_forward_length(32)
-    writer.add_head_count(2)
-    writer.add_head_count_kv(1)
-    writer.add_rope_dimension_count(8)
-    writer.add_rope_freq_base(10_000.0)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_vocab_size(len(WORDS))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(pre)
-    writer.add_token_list(WORDS)
-    writer.add_token_types([TokenType.CONTROL] * 2 + [TokenType.NORMAL] * (len(WORDS) - 2))
-    writer.add_token_merges(MERGES)
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(1)
-    writer.add_pad_token_id(1)
-    writer.add_chat_template("{% for m in messages %}<|im_start|>{{ m['content'] }}{% endfor %}")
+    for field, value in {
+        "context_length": 256, "embedding_length": 16, "block_count": 1, "feed_forward_length": 32,
+        "head_count": 2, "head_count_kv": 1, "rope_dimension_count": 8, "rope_freq_base": 10_000.0,
+        "layer_norm_rms_eps": 1e-5, "vocab_size": len(WORDS), "tokenizer_model": "gpt2",
+        "tokenizer_pre": pre, "token_list": WORDS, "token_merges": MERGES,
+        "token_types": [TokenType.CONTROL] * 2 + [TokenType.NORMAL] * (len(WORDS) - 2),
+        "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1,
+        "chat_template": "{% for m in messages %}<|im_start|>{{ m['content'] }}{% endfor %}",
+    }.items():  # fmt: skip
+        getattr(writer, f"add_{field}")(value)
     shapes = {
         "token_embd": (len(WORDS), 16), "output_norm": (16,), "blk.0.attn_norm": (16,),
         "blk.0.ffn_norm": (16,), "blk.0.attn_q": (16, 16), "blk.0.attn_k": (8, 16),
@@ -125,13 +116,8 @@ def test_unpacked_weights_equal_those_of_the_file(file, cache):
     assert checkpoints.limit(str(file)) == 256
     from safetensors.torch import load_file
 
-    unpacked = load_file(folder / "model.safetensors")
-    for name, there in (
-        ("token_embd", "embed_tokens"),
-        ("blk.0.ffn_down", "layers.0.mlp.down_proj"),
-    ):
-        weights = unpacked[f"model.{there}.weight"].float().numpy()
-        np.testing.assert_allclose(weights, written[name], rtol=2**-8)
+    weights = load_file(folder / "model.safetensors")["model.layers.0.mlp.down_proj.weight"]
+    np.testing.assert_allclose(weights.float().numpy(), written["blk.0.ffn_down"], rtol=2**-8)
     model = models.load(str(file), dtype="float32", device="cpu")
     [answer] = models.in_order(model, [Request("hehe 123", special=True, max_new_tokens=4)])
     assert answer.tokens == 4

@@ -187,13 +187,6 @@ def test_released_drop_has_three_training_examples(tmp_path):
         pose("drop", "openai", **released(source=str(file)))
 
 
-def test_files_whose_knobs_change_the_scoring_are_refused(tmp_path):
-    data = Dataset("niah_multikey_1", 600, "en", "words", 2, knobs={"present": 0.5})
-    write(data, tmp_path / "600" / "niah_multikey_1+present=0.5")
-    with pytest.raises(ParameterError, match=r"knobs is {'present': 0.5}, but must be knobs of"):
-        pose("niah", "rulerlib", data=str(tmp_path))
-
-
 def test_command_reports_a_mistake_in_one_sentence(tmp_path):
     logs = {"INSPECT_LOG_DIR": str(tmp_path), "HF_HUB_OFFLINE": "1", "COLUMNS": "500"}
     words = ["rulerlib/niah", "-T", "lenght=512", "-T", "tokenizer=words", "--display", "plain"]

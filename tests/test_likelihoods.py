@@ -19,15 +19,8 @@ from rulerlib.models import Likelihood  # noqa: E402
 from rulerlib.models import transformers as engines  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
 
-TEXTS = [
-    "Birmund reparerede en båd i Smalktorp.",
-    "",
-    "x",
-    "Et af de særlige magiske tal for a-b er: 1234567. " * 12,
-    "a\ud800b",
-    "Birmund reparerede en båd i Smalktorp.",
-    "Ulrun sold an axe in Tvarneby.\n",
-]
+SENTENCE = "Birmund reparerede en båd i Smalktorp."
+TEXTS = [SENTENCE, "", "x", "Et magisk tal for a-b er: 1234567. " * 16, "a\ud800b", SENTENCE]
 
 
 @functools.cache
@@ -72,35 +65,21 @@ def test_likelihoods_equal_those_of_each_text_alone(lille):
     assert found[0].nll == pytest.approx(found[5].nll, rel=1e-5)
 
 
-def llama(folder):
-    tiny_model(folder)
+HEADS = {"intermediate_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1}
 
 
-def window(folder):
-    """Save a model with a sliding window of 16 tokens."""
-    save(folder, transformers.MistralConfig(
-        vocab_size=600, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-        num_attention_heads=2, num_key_value_heads=1, sliding_window=16, initializer_range=0.4,
-    ))  # fmt: skip
-
-
-def recurrent(folder):
-    """Save a recurrent model."""
-    save(folder, transformers.MambaConfig(
-        vocab_size=600, hidden_size=32, state_size=8, num_hidden_layers=2, initializer_range=0.4,
-    ))  # fmt: skip
-
-
-def save(folder, config):
+@pytest.mark.parametrize(("kind", "options"), [
+    ("LlamaConfig", HEADS), ("MistralConfig", {**HEADS, "sliding_window": 16}),
+    ("MambaConfig", {"state_size": 8}),
+])  # fmt: skip
+def test_likelihoods_of_other_architectures_in_small_batches(tmp_path, monkeypatch, kind, options):
     torch.manual_seed(7)
-    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-
-
-@pytest.mark.parametrize("kind", [llama, window, recurrent])
-def test_likelihoods_of_other_architectures_in_small_batches(tmp_path, monkeypatch, kind):
-    kind(tmp_path)
-    monkeypatch.setattr(engines, "SCORES", 600 * 50)
+    config = getattr(transformers, kind)(
+        vocab_size=600, hidden_size=32, num_hidden_layers=2, initializer_range=0.4, **options
+    )
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    monkeypatch.setattr(engines, "SCORES", 600 * 600)
     found = list(Engine(str(tmp_path), "float32", "cpu").log_likelihoods(TEXTS))
     check(found, str(tmp_path), rel=1e-4)
     assert max(each.tokens for each in found) > 100

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import signal
 import ssl
 import threading
@@ -14,13 +15,13 @@ import warnings
 import pytest
 from helpers_fuzz import within
 from helpers_model import some_samples, write_dataset
-from helpers_server import KEY, PASSING, Server, faulty, said, with_window
+from helpers_server import KEY, PASSING, Server, said, with_window
 
 pytest.importorskip("openai")
 
 from openai import _base_client
 
-from rulerlib import checkpoints, models, tokens
+from rulerlib import models
 from rulerlib.errors import ParameterError, ServerError
 from rulerlib.models import Request, in_order
 from rulerlib.predict import predict
@@ -81,7 +82,12 @@ def one_line_of(error):
 
 def test_every_request_gets_one_answer_despite_temporary_faults(serve):
     """Half of all attempts fail; every kind of temporary fault occurs."""
-    server = serve(faulty(0.5, seed=1), hang=5.0)
+
+    def plan(prompt, attempt):
+        rng = random.Random(f"{attempt} {prompt}")
+        return rng.choice(PASSING) if rng.random() < 0.5 else None
+
+    server = serve(plan, hang=5.0)
     model = load(server, timeout=1.0, retries=40, concurrency=16)
     requests = questions(150)
     came = list(model.generate(iter(requests)))
@@ -276,29 +282,6 @@ def test_bad_options_are_rejected_by_name(options, named):
     one_line_of(error)
 
 
-WANTED = {"temperature": 0.6, "top_k": 20, "repetition_penalty": 1.05}
-PROPS = {"default_generation_settings": {
-    "n_ctx": 512, "params": {"temperature": 0.8, "top_k": 40, "seed": -1, "samplers": ["top_k"]},
-}}  # fmt: skip
-KINDS = {
-    "llama.cpp": ({"owned_by": "llamacpp"}, PROPS,
-                  {"source": "/props", "temperature": 0.8, "top_k": 40}),
-    "vLLM": ({"owned_by": "vllm", "root": "OWN"}, None,
-             {"source": "generation_config.json", **WANTED}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_decoding_defaults_are_read_from_the_server(kind, serve, tmp_path):
-    row, props, expected = KINDS[kind]
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "generation_config.json").write_text(json.dumps({**WANTED, "eos_token_id": [1]}))
-    server = serve(models={"parrot": json.loads(json.dumps(row).replace("OWN", str(tmp_path)))})
-    server.beside = {} if props is None else {"props": props}
-    assert load(server).defaults == expected
-    assert checkpoints.decoding_defaults(str(tmp_path)) == WANTED
-
-
 # --- Truncated prompts ----------------------------------------------------------------------------
 
 # Endpoint, window, tokens per word, tokens of the template, words of the prompts, and the message.
@@ -324,8 +307,7 @@ def test_a_truncated_prompt_stops_the_run(serve, case):
 
 
 @pytest.mark.parametrize(("endpoint", "ratio", "template", "checks"), [
-    ("completions", 1.0, 0, 0), ("completions", 0.6, 0, 3), ("completions", 1.9, 0, 2),
-    ("chat", 1.0, 60, 2),
+    ("completions", 1.0, 0, 0), ("completions", 0.6, 0, 3), ("chat", 1.0, 60, 2),
 ])  # fmt: skip
 def test_another_tokenizer_or_template_is_not_taken_for_truncation(
     serve, endpoint, ratio, template, checks
@@ -336,20 +318,6 @@ def test_another_tokenizer_or_template_is_not_taken_for_truncation(
     with warnings.catch_warnings(action="ignore"):
         assert len(in_order(load(server, endpoint, concurrency=1), prompts(*counts))) == 7
     assert len(server.bodies) - len(counts) <= checks
-
-
-@pytest.mark.parametrize(("tokenizer", "read", "stops"), [
-    (None, 1999, True), (None, 2000, False), ("words", 1999, False),
-])  # fmt: skip
-def test_one_missing_token_stops_the_run_only_with_the_own_tokenizer(
-    serve, monkeypatch, tokenizer, read, stops
-):
-    monkeypatch.setattr(tokens, "load", lambda *_: tokens.Words())
-    server = serve(answer=with_window(read))
-    model = models.load("words", "openai", base_url=server.url, tokenizer=tokenizer)
-    expected = pytest.raises(ServerError, match="1,999 of 2,000")
-    with warnings.catch_warnings(action="ignore"), expected if stops else contextlib.nullcontext():
-        assert len(in_order(model, prompts(2000))) == 1
 
 
 def test_missing_or_different_token_counts_give_one_warning(serve):
@@ -419,11 +387,6 @@ def test_irregular_answers_get_a_flag_and_a_warning(serve, tmp_path, fields, pre
     assert all(f"(flag '{flag}')." in str(caught[0].message) for flag in flags)
 
 
-def test_every_flag_has_a_meaning():
-    named = {flag.partition("=")[0] for _, _, flags in FLAGGED for flag in flags}
-    assert named | {"no_answer"} == {*models.FLAGS}
-
-
 # The content of a message, the answer in it, and the thinking.
 CONTENTS = [
     ("<think>7?</think> 8?</think>\n9", "9", "7? 8?"),
@@ -439,13 +402,6 @@ def test_a_chat_reply_is_text_without_thinking(serve, content, text, thinking):
     """Even if the local tokenizer has no chat template."""
     (made,) = in_order(load(serve(answer=replying({"content": content})), "chat"), prompts(5))
     assert (made.text, made.thinking) == (text, thinking)
-
-
-def test_an_answer_of_another_type_stops_the_run(serve):
-    server = serve(answer=replying({"content": [{"type": "image_url"}]}))
-    with pytest.raises(ServerError, match=r"content of type 'image_url'"):
-        in_order(load(server, "chat"), prompts(5))
-    assert len(server.bodies) == 1
 
 
 def test_a_first_answer_without_text_stops_the_run(serve):

@@ -66,29 +66,6 @@ def page(server, browser):
     return page
 
 
-def settle(page, button, key):
-    """Press a key that moves a control, and wait until the page has built the new prompt.
-
-    The prompts at 99 % and 100 % may be equal, but the button is disabled while one is built.
-    """
-    button.evaluate(
-        """(button) => {
-          const count = () => { button.settled = (button.settled || 0) + !button.disabled; };
-          new MutationObserver(count).observe(button, { attributeFilter: ['disabled'] });
-        }"""
-    )
-    page.keyboard.press(key)
-    page.wait_for_function("(button) => button.settled", arg=button.element_handle())
-
-
-def test_page_fills_the_window(page):
-    playwright.expect(page.locator(".ruler-still")).to_be_hidden()
-    assert page.locator(".ruler-play").bounding_box()["width"] > 1000
-    prompt = page.get_by_role("region", name="The prompt").bounding_box()
-    slider = page.get_by_role("slider", name="Depth (%)").bounding_box()
-    assert prompt["x"] > slider["x"] + slider["width"]
-
-
 def test_slider_moves_the_needle_and_the_model_finds_it(page):
     slider = page.get_by_role("slider", name="Depth (%)")
     prompt = page.get_by_role("region", name="The prompt")
@@ -98,25 +75,24 @@ def test_slider_moves_the_needle_and_the_model_finds_it(page):
     playwright.expect(prompt).to_contain_text(
         re.compile(r"afterwards\.\s*One of the special magic")
     )
-    strip = page.locator("[aria-hidden=true]").first.screenshot()
     page.keyboard.press("End")
     playwright.expect(slider).to_have_attribute("aria-valuetext", re.compile(r"^100"))
     playwright.expect(prompt).to_contain_text(
         re.compile(r"is: \d{7}\.\s*What is the special magic")
     )
-    assert page.locator("[aria-hidden=true]").first.screenshot() != strip
-    ask = page.get_by_role("button", name="Ask the model")
-    settle(page, ask, "ArrowLeft")
-    playwright.expect(slider).to_have_attribute("aria-valuetext", re.compile(r"^99"))
     # The notebook itself has asked at 0, 50 and 100 %.
+    another = page.get_by_role("button", name="Another needle")
     playwright.expect(page.get_by_role("button", name="100%: 1 of 1")).to_be_visible()
+    another.focus()
+    page.keyboard.press("Enter")
+    ask = page.get_by_role("button", name="Ask the model")
+    playwright.expect(ask).to_be_enabled()
     ask.focus()
     page.keyboard.press("Enter")
-    answer = page.get_by_role("status").filter(has_text="at depth 99%")
-    playwright.expect(answer.filter(has_text="Right.")).to_be_visible()
-    value = re.search(r"is: (\d{7})\.", prompt.inner_text())[1]
-    assert value in answer.inner_text()
     playwright.expect(page.get_by_role("button", name="100%: 2 of 2")).to_be_visible()
+    answer = page.get_by_role("status").filter(has_text="at depth 100%")
+    playwright.expect(answer.filter(has_text="Right.")).to_be_visible()
+    assert re.search(r"is: (\d{7})\.", prompt.inner_text())[1] in answer.inner_text()
     assert page.errors == []
 
 
@@ -129,16 +105,3 @@ def test_every_control_has_a_name(page):
                    part.textContent"""
             )
             assert name.strip(), part.evaluate("(part) => part.outerHTML")
-
-
-def test_page_shows_a_mistake_as_text(page):
-    needle = page.get_by_role("textbox", name="Needle")
-    needle.fill("<img src=x onerror=alert(1)> nothing to find")
-    needle.press("Enter")
-    alert = page.get_by_role("alert")
-    playwright.expect(alert).to_contain_text("<img src=x onerror=alert(1)> nothing to find")
-    assert alert.locator("img").count() == 0
-    playwright.expect(page.get_by_role("button", name="Ask the model")).to_be_disabled()
-    needle.fill("")
-    needle.press("Enter")
-    playwright.expect(page.get_by_role("button", name="Ask the model")).to_be_enabled()

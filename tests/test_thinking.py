@@ -14,12 +14,10 @@ from rulerlib.prompts import TAGS, ends_thinking, find_tag, split_thinking
     [
         (False, "It is 8.", ("", "It is 8.", False)),
         (False, "<think>7? 8!</think>\n\n It is 8.", ("7? 8!", "It is 8.", False)),
-        (False, "<think>\n\n</think>\n\n8", ("", "8", False)),
         (False, "<think>7? 8", ("7? 8", "", True)),
         (False, "7? 8!</think>8", ("7? 8!", "8", False)),
         (True, "a</think>8?</think> 9", ("a8?", "9", False)),
         (False, "<think>a</think>8<think>b", ("ab", "8", True)),
-        (True, "<think>7? 8!</think> 8", ("7? 8!", "8", False)),
         (True, "7? 8", ("7? 8", "", True)),
     ],
 )
@@ -68,24 +66,14 @@ def test_a_tag_left_in_an_answer_is_found(answer, tag):
     assert find_tag(answer) == tag
 
 
-@given(text=st.text(max_size=60), begun=st.booleans())
-def test_a_text_without_tags_is_all_thinking_or_all_answer(text, begun):
-    expected = (text.strip(), "", True) if begun else ("", text, False)
-    assert split_thinking(text, begun=begun) == expected
-
-
-@given(pieces=st.lists(st.sampled_from(["<think>", "</think>", "a", " ", "\n"]), max_size=12))
-def test_tags_are_removed_and_no_letter_is_lost(pieces):
-    thoughts, answer, _ = split_thinking("".join(pieces))
-    assert "<think>" not in thoughts + answer
-    assert (thoughts + answer).count("a") == pieces.count("a")
-
-
 @given(
     pieces=st.lists(st.sampled_from(["<think>", "</think>", "a", " ", "\n"]), max_size=12),
     begun=st.booleans(),
 )
-def test_ends_thinking_agrees_with_split_thinking(pieces, begun):
+def test_tags_are_removed_and_no_letter_is_lost(pieces, begun):
     text = "".join(pieces)
-    assert ends_thinking(text, begun=begun) == split_thinking(text, begun=begun)[2]
+    thoughts, answer, unended = split_thinking(text, begun=begun)
+    assert "<think>" not in thoughts + answer
+    assert (thoughts + answer).count("a") == pieces.count("a")
+    assert ends_thinking(text, begun=begun) == unended
     assert not ends_thinking(text, (), begun)

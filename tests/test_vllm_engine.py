@@ -28,7 +28,7 @@ from helpers_model import LILLE, tiny_model
 
 from rulerlib import models
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError, ServerError
+from rulerlib.errors import ParameterError
 from rulerlib.models import Request, in_order
 from rulerlib.prompts import Decoding
 
@@ -135,11 +135,6 @@ def test_sampled_answers_depend_on_the_seed(engine, requests):
     answers = greedily, drawn(), drawn(seed=2), drawn(seed=None)
     assert len({tuple(texts) for texts in answers}) == 4
     assert drawn(top_p=1e-6) == greedily
-
-
-def test_the_recorded_decoding_is_the_one_used(engine):
-    assert engine.decoding(Decoding()) == "greedy"
-    assert engine.decoding(Decoding(0.7, 0.9, 3)) == {"temperature": 0.7, "top_p": 0.9, "seed": 3}
     with pytest.raises(ParameterError, match=r"temperature is 0.001, but must be 0, or 0.01"):
         engine.decoding(Decoding(0.001))
 
@@ -151,18 +146,6 @@ def test_the_server_of_vllm_gives_the_same_answers(server, requests, wanted):
     assert [each.text for each in made] == [each.text for each in wanted]
     for mine, other in zip(made, wanted, strict=True):
         assert (mine.prompt_tokens, mine.finished) == (other.prompt_tokens, other.finished)
-
-
-def test_an_error_of_the_server_is_one_line(server):
-    model = models.load("lille", "openai", base_url=server, max_model_len=100_000)
-    with pytest.raises(ServerError, match="status 400") as error:
-        in_order(model, [Request("græs " * 4000, True, 16)])
-    assert "\n" not in str(error.value)
-    with pytest.raises(ParameterError, match=r"model is 'lile'.*did you mean 'lille'"):
-        _ = models.load("lile", "openai", base_url=server, tokenizer="lille").limit
-    unlisted = models.load("lile", "openai", base_url=server, tokenizer="lille", max_model_len=512)
-    with pytest.raises(ServerError, match="check the model"):
-        in_order(unlisted, [Request("x", True, 4)])
 
 
 SAID = [
@@ -211,13 +194,7 @@ def test_memory_is_reserved_for_the_longest_request(tmp_path):
     model.close()
 
 
-def test_max_model_len_overrides_the_limit_of_the_model():
-    for length in (1024, 262_144):
-        assert models.load("lille", "vllm", max_model_len=length).limit == length
-
-
 @pytest.mark.parametrize(("options", "named"), [
-    ({"dtype": "int4"}, "dtype"),
     ({"tensor_parallel_size": 0}, "tensor_parallel_size"),
     ({"gpu_memory_utilisation": 0.5}, "engine option"),
 ])  # fmt: skip

@@ -66,7 +66,7 @@ USES = [
     ("rulerlib.explore", "runs explorer", "explorer/index.html"),
     ("rulerlib.compare", "model=lille model=lille --tasks niah_single_2 --lengths 1024"
      " --max-samples 1 --margin 99", "runs/compare/compare.html"),
-    ("rulerlib.export", "vt harness --to lm-eval --length 1024 --samples 2",
+    ("rulerlib.export.formats", "vt harness --to lm-eval --length 1024 --samples 2",
      "harness/rulerlib.yaml"),
 ]  # fmt: skip
 

@@ -7,13 +7,13 @@ In every format, the prompt is a sample's ``input`` followed by its ``answer_pre
 
 from __future__ import annotations
 
-import json
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rulerlib import files, making, tasks
+from rulerlib import commands, files, making, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import one_of
 from rulerlib.export import lm_eval, parquet
@@ -48,14 +48,14 @@ def write(to: str, folder: str | Path, stated: Mapping[str, Any]) -> str:
     with files.filling(folder) as beside:
         harness.fill(beside, datasets)
     first, where = datasets[0], shlex.quote(str(folder.resolve()))
-    families = list(dict.fromkeys(dataset.row.family for dataset in datasets))
+    families = {dataset.row.family: None for dataset in datasets}
     if len(families) > 1 and all(dataset.task in tasks.RULER for dataset in datasets):
-        families = ["ruler"]
-    commands = [
+        families = {"ruler": None}
+    lines = [
         harness.command.format(folder=where, place=_place(first), count=len(first), family=family)
         for family in families
     ]
-    return "\n".join(dict.fromkeys(commands))
+    return "\n".join(dict.fromkeys(lines))
 
 
 def _place(dataset: Dataset) -> str:
@@ -69,9 +69,8 @@ def _inspect(folder: Path, datasets: Sequence[Dataset]) -> None:
 
 def _parquet(folder: Path, datasets: Sequence[Dataset]) -> None:
     for dataset in datasets:
-        about = {"rulerlib": json.dumps(dataset.metadata).encode()}
         path = folder / _place(dataset) / f"{dataset.task}.parquet"
-        parquet.write_rows(path, map(parquet.row, dataset), about)
+        parquet.write_samples(path, dataset, dataset.metadata)
 
 
 class Harness(NamedTuple):
@@ -99,3 +98,23 @@ HARNESSES = {
     "parquet": Harness(_parquet, "hf upload OWNER/NAME {folder} --repo-type dataset"),
 }
 """The harnesses by name."""
+
+
+@commands.command
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write questions for a harness, print the command that runs them, and return the exit code."""
+    reader = commands.parser(
+        "rulerlib.export.formats",
+        "TASKS FOLDER --to HARNESS [options]",
+        "Write the same questions, byte for byte, in the format of another harness.",
+        "qa_1,vt harness --to lm-eval --length 4096 --language en",
+    )
+    making.add_options(reader)
+    reader.add_argument("--to", required=True, help=", ".join(HARNESSES))
+    given = reader.parse_args(arguments)
+    print(write(given.to, given.folder, making.stated(given)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

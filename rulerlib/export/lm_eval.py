@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import Any
 import yaml
 
 import rulerlib
-from rulerlib import files, making, tasks
+from rulerlib import making, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.metrics import FAULTS
@@ -50,50 +51,32 @@ _TEMPLATE = Path(__file__).with_name("lm_eval_task.txt")
 _FUNCTIONS = {"class": "Task", "custom_dataset": "documents", "process_results": "process_results"}
 
 # The fields of a sample in the harness, which --log_samples writes with each answer.
-_FIELDS = (
-    "index",
-    "id",
-    "task",
-    "language",
-    "length",
-    "input",
-    "answer_prefix",
-    "outputs",
-    "golds",
-    "depths",
-    "context_id",
-    "cluster",
-)
+_FIELDS = ["index", "id", "task", "language", "length", "input", "answer_prefix", "outputs"]
+_FIELDS += ["golds", "depths", "context_id", "cluster"]
 
 
 def fill(folder: Path, datasets: Sequence[Dataset]) -> None:
-    """Write the module, the questions and task of each dataset, and the groups.
-
-    Raises
-    ------
-    ParameterError
-        If the folder cannot be written.
-    """
-    _write(folder / f"{MODULE}.py", _TEMPLATE.read_text("utf-8"))
-    groups: dict[str, dict[str, Any]] = {ALL: {"group": ALL, "task": []}}
+    """Write the module, the questions and task of each dataset, and the groups."""
+    shutil.copy(_TEMPLATE, folder / f"{MODULE}.py")
+    written: dict[str, dict[str, Any]] = {ALL: {"group": ALL, "task": []}}
     for dataset in datasets:
         language = dataset.metadata["language"]
         place = f"{ALL}_{language}_{dataset.length}"
         name, group = f"{place}_{dataset.task}", f"{place}_{dataset.row.family}"
-        if group not in groups:
-            groups[ALL]["task"].append(group)
+        if group not in written:
+            written[ALL]["task"].append(group)
             # Tasks of one family have the same measures; each task has the same weight.
             means = [{"metric": name, "weight_by_size": False} for name in _measures(dataset.row)]
-            groups[group] = {"group": group, "task": [], "aggregate_metric_list": means}
-        groups[group]["task"].append(name)
+            written[group] = {"group": group, "task": [], "aggregate_metric_list": means}
+        written[group]["task"].append(name)
         data = making.place(dataset)
         path = questions.write(dataset, folder / data)
-        text = _as_yaml(_task(name, dataset, f"{data}/{path.name}"))
-        for key, function in _FUNCTIONS.items():
-            text += f"{key}: !function {MODULE}.{function}\n"
-        _write(folder / f"{name}.yaml", text)
-    for name, members in groups.items():
-        _write(folder / f"{name}.yaml", _as_yaml(members))
+        written[name] = _task(name, dataset, f"{data}/{path.name}")
+    for name, values in written.items():
+        text = yaml.safe_dump(values, sort_keys=False, width=100)
+        if "group" not in values:
+            text += "".join(f"{key}: !function {MODULE}.{_FUNCTIONS[key]}\n" for key in _FUNCTIONS)
+        (folder / f"{name}.yaml").write_text(text, "utf-8")
 
 
 def _task(name: str, dataset: Dataset, data: str) -> dict[str, Any]:
@@ -131,26 +114,10 @@ def _measures(task: Task) -> list[str]:
     return sorted(scoring.measures, key=lambda name: name != scoring.primary)
 
 
-def _as_yaml(values: Mapping[str, Any]) -> str:
-    text: str = yaml.safe_dump(dict(values), sort_keys=False, width=100)
-    return text
-
-
-def _write(path: Path, text: str) -> None:
-    with files.replacing(path) as file:
-        file.write(text)
-
-
 def _written(frame: Frame) -> str:
     """Return a frame as text, which `_frame` reads."""
-    values = {
-        "before": frame.before,
-        "between": frame.between,
-        "chat": frame.chat,
-        "turns": frame.turns,
-        "format": frame.format.settings(),
-    }
-    return json.dumps(values, ensure_ascii=False)
+    values = {name: getattr(frame, name) for name in ("before", "between", "chat", "turns")}
+    return json.dumps({**values, "format": frame.format.settings()}, ensure_ascii=False)
 
 
 @functools.cache

@@ -16,31 +16,7 @@ from typing import Any
 
 from rulerlib import files, packages
 from rulerlib.samples import Sample, read
-from rulerlib.store.questions import METADATA
-
-# Samples are written in groups of about this many characters, so that long contexts fit in memory.
-GROUP = 2**26
-
-COLUMNS = {
-    "index": "int64",
-    "input": "string",
-    "outputs": "list of string",
-    "length": "int64",
-    "length_w_model_temp": "int64",
-    "answer_prefix": "string",
-    "token_position_answer": "int64",
-    "task": "string",
-    "language": "string",
-    "parts": "string",
-    "depths": "list of float64",
-    "token_positions": "list of int64",
-    "context_id": "int64",
-    "golds": "list of list of string",
-    "id": "string",
-    "cluster": "string",
-    "facts": "string",
-}
-"""The columns with their types: the fields of `rulerlib.samples.Sample`, two of them as JSON."""
+from rulerlib.store.questions import metadata
 
 
 def write(dataset: str | Path, output: str | Path) -> Path:
@@ -69,55 +45,39 @@ def write(dataset: str | Path, output: str | Path) -> Path:
     ParameterError
         If ``output`` cannot be written.
     """
-    dataset = Path(dataset)
-    path = dataset.parent / METADATA
-    about = {"rulerlib": path.read_bytes()} if path.exists() else {}
-    return write_rows(output, map(row, read(dataset, Sample)), about)
+    return write_samples(output, read(dataset, Sample), metadata(Path(dataset)))
 
 
-def row(sample: Sample) -> dict[str, Any]:
-    """Return a sample as a row of `COLUMNS`."""
-    values = {"id": "", "cluster": "", "golds": [], "facts": {}, **sample.to_dict()}
-    written = {name: json.dumps(values[name], ensure_ascii=False) for name in ("parts", "facts")}
-    return values | written
-
-
-def write_rows(
-    output: str | Path,
-    rows: Iterable[Mapping[str, Any]],
-    about: Mapping[str, bytes] | None = None,
-) -> Path:
-    """Write rows of `COLUMNS` as one Parquet file, whole or not at all.
-
-    Parameters
-    ----------
-    about
-        The metadata of the schema.
-
-    Raises
-    ------
-    MissingExtraError
-        If `pyarrow` is not installed.
-    ParameterError
-        If ``output`` cannot be written.
-    """
+def write_samples(output: str | Path, samples: Iterable[Sample], about: Mapping[str, Any]) -> Path:
+    """Write samples, and the metadata ``about`` them, as `write` does."""
     pa = packages.load("pyarrow", "hub", "Writing Parquet")
     pq = packages.load("pyarrow.parquet", "hub", "Writing Parquet")
-
-    def type_of(name: str) -> Any:
-        if name.startswith("list of "):
-            return pa.list_(type_of(name.removeprefix("list of ")))
-        return getattr(pa, name)()
-
-    schema = pa.schema([(name, type_of(kind)) for name, kind in COLUMNS.items()], metadata=about)
-    with files.replacing(output) as file, pq.ParquetWriter(file.buffer, schema) as writer:
-        group, size = list[Mapping[str, Any]](), 0
-        for values in rows:
-            group.append(values)
-            size += max(len(text) for text in values.values() if isinstance(text, str))
-            if size >= GROUP:
-                writer.write_table(pa.Table.from_pylist(group, schema=schema))
-                group, size = [], 0
-        if group:
-            writer.write_table(pa.Table.from_pylist(group, schema=schema))
+    text, whole = pa.string(), pa.int64()
+    columns = {
+        "index": whole,
+        "input": text,
+        "outputs": pa.list_(text),
+        "length": whole,
+        "length_w_model_temp": whole,
+        "answer_prefix": text,
+        "token_position_answer": whole,
+        "task": text,
+        "language": text,
+        "parts": text,
+        "depths": pa.list_(pa.float64()),
+        "token_positions": pa.list_(whole),
+        "context_id": whole,
+        "golds": pa.list_(pa.list_(text)),
+        "id": text,
+        "cluster": text,
+        "facts": text,
+    }
+    rows = []
+    for sample in samples:
+        row = {"id": "", "cluster": "", "golds": [], "facts": {}, **sample.to_dict()}
+        row |= {name: json.dumps(row[name], ensure_ascii=False) for name in ("parts", "facts")}
+        rows.append(row)
+    schema = pa.schema(columns, metadata={"rulerlib": json.dumps(about)})
+    with files.replacing(output) as file:
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), file.buffer)
     return Path(output)

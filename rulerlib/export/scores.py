@@ -83,13 +83,8 @@ def rows(run: Run) -> list[dict[str, Any]]:
         (mean,) = analysis.accuracy(part).to_dict("records")
         settings = answers.read_settings(path)
         dataset = {**UNSAID, **settings.get("dataset", {})}
-        row: dict[str, Any] = {
-            "model": cell.model,
-            "language": cell.language,
-            "task": cell.label,
-            "length": cell.length,
-            "n": len(answered),
-        }
+        row: dict[str, Any] = {"model": cell.model, "language": cell.language}
+        row |= {"task": cell.label, "length": cell.length, "n": len(answered)}
         row |= {name: mean[name] for name in ("measure", "mean", "low", "high")}
         row |= {name: means.get(name) for name in measures}
         row["cut_off"] = int(((answered["cut_off"] != "") & (answered["value"] < 1)).sum())

@@ -255,20 +255,6 @@ def with_likelihoods(model: Model) -> Model:
     return model if hasattr(model, "log_likelihoods") else load(INSIDE)
 
 
-def load_weights(model: Model) -> None:
-    """Load an engine's weights now, if it has any, and not with the first request.
-
-    Raises
-    ------
-    ParameterError
-        If they cannot be loaded.
-    MissingExtraError
-        If a package that the engine needs is not installed.
-    """
-    if hasattr(model, "load_weights"):
-        model.load_weights()
-
-
 def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     """Return an engine for a model.
 

@@ -40,7 +40,7 @@ from rulerlib.errors import (
 from rulerlib.escaping import one_line
 from rulerlib.models import Generation, Request, readable, tokenizer_name
 from rulerlib.models.cutting import begins_thinking, cut_text, find_stop, kept_tokens
-from rulerlib.models.openai_replies import Reply, counted, inner, read_reply, same_model
+from rulerlib.models.openai_replies import Reply, counted, read_reply, same_model
 from rulerlib.prompts import TAGS, Decoding, find_answer, split_thinking
 
 ENDPOINTS = {"completions": "/completions", "chat": "/chat/completions"}
@@ -103,16 +103,11 @@ class Engine:
     the model may think, because they could end its thinking; every answer is cut here.
 
     Some servers silently drop a part of a prompt that exceeds their context window. The engine
-    compares the number of prompt tokens that the server reports with its own count, and stops the
-    run with a `ServerError` if a prompt was truncated:
-
-    - The server reports fewer than half of the tokens.
-    - The server reports fewer tokens, special tokens aside, on the endpoint ``"completions"`` with
-      ``tokenizer=None``, because both count with the model's own tokenizer.
-    - Otherwise another tokenizer or chat template may explain a difference of more than `SLACK`
-      tokens. The engine then sends the prompt once more with 3% of its middle removed; if the
-      server's count does not shrink accordingly, the prompt was truncated. This is done once for
-      each length. Below `SHORT` tokens, only a server that counts fewer tokens is checked.
+    compares the number of prompt tokens that the server reports with its own count. Another
+    tokenizer or chat template may explain a difference of more than `SLACK` tokens, so the engine
+    then sends the prompt once more with 3% of its middle removed. If the server's count does not
+    shrink accordingly, the prompt was truncated, and a `ServerError` stops the run. This is done
+    once for each length. Below `SHORT` tokens, only a server that counts fewer tokens is checked.
 
     A server that reports no counts cannot be checked, and a warning says so.
     """
@@ -133,7 +128,6 @@ class Engine:
     ) -> None:
         self.name = checkpoints.checked(name, "openai")
         self._tokenizer_name = tokenizer_name(name, tokenizer)
-        self._has_own_tokenizer = tokenizer is None
         self._openai = packages.load("openai", "openai", "Asking a server")
         self._url = _checked_url(base_url or os.environ.get("OPENAI_BASE_URL"))
         self._key = os.environ.get("OPENAI_API_KEY") or "none"
@@ -176,36 +170,22 @@ class Engine:
         """
         if self._max_model_len is not None:
             return self._max_model_len
-        limits = {row["id"]: counted(row.get("max_model_len")) for row in self._listed}
+        client = self._openai.OpenAI(
+            api_key=self._key, base_url=self._url, max_retries=0, timeout=10.0
+        )
+        answer: Any = None
+        with client, contextlib.suppress(self._openai.OpenAIError, ValueError):
+            answer = client.get("/models", cast_to=object)
+        rows = answer.get("data") if isinstance(answer, dict) else None
+        limits = {
+            row["id"]: counted(row.get("max_model_len"))
+            for row in (rows if isinstance(rows, list) else [])
+            if isinstance(row, dict) and isinstance(row.get("id"), str)
+        }
         # Hosted servers have more models than they list, but they do not state limits.
         if self.name not in limits and any(limits.values()):
             raise ParameterError("model", self.name, nearest(self.name, [*limits][:50]))
         return limits.get(self.name) or None
-
-    @cached_property
-    def _listed(self) -> list[dict[str, Any]]:
-        """The server's list of models, empty if it has none."""
-        rows = self._get("/models").get("data")
-        rows = rows if isinstance(rows, list) else []
-        return [row for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)]
-
-    @cached_property
-    def defaults(self) -> dict[str, Any] | str:
-        """See `rulerlib.models.defaults`.
-
-        llama.cpp states its defaults at ``/props``. vLLM takes those of ``generation_config.json``,
-        which can be read if the model's folder is on this machine.
-        """
-        row = next((row for row in self._listed if row["id"] == self.name), {})
-        owner, root = str(row.get("owned_by")).lower(), str(row.get("root") or row.get("id"))
-        if owner == "llamacpp":
-            props = self._get(f"{self._url.removesuffix('/v1')}/props")
-            settings = inner(props, "default_generation_settings")
-            values = checkpoints.of_decoding(inner(settings, "params") or settings)
-            return {"source": "/props", **values} if values else "unknown"
-        if owner == "vllm" and checkpoints.is_here(root):
-            return {"source": "generation_config.json", **checkpoints.decoding_defaults(root)}
-        return "unknown"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -214,15 +194,14 @@ class Engine:
 
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
         """Return how tokens are chosen; ``"the server's"`` if a request leaves it to the server."""
+        names = ("temperature", "top_p", "seed")
         fields = {**_fields(wanted, 0), **self._body}
         if fields["temperature"] == 0:
             return "greedy"
-        names = ("temperature", "top_p", "seed")
         if not any(name in self._body for name in names):
             return wanted.settings()
-        values = [fields.get(name) for name in names]
-        values = ["the server's" if value is None else value for value in values]
-        chosen = dict(zip(names, values, strict=True))
+        values = {name: fields.get(name) for name in names}
+        chosen = {name: "the server's" if values[name] is None else values[name] for name in names}
         return chosen if wanted.samples == 1 else {**chosen, "samples": wanted.samples}
 
     def batch_size(self, length: int) -> None:
@@ -286,24 +265,14 @@ class Engine:
             raise ServerError(f"The server's answer is not JSON. {RESUME}") from error
         return read_reply(reply, body.get(self._max_tokens_field) or 0)
 
-    def _get(self, path: str) -> dict[str, Any]:
-        """Return the JSON object at a path or address, empty if there is none."""
-        client = self._openai.OpenAI(
-            api_key=self._key, base_url=self._url, max_retries=0, timeout=10.0
-        )
-        with client, contextlib.suppress(self._openai.OpenAIError, ValueError):
-            answer = client.get(path, cast_to=object)
-            return answer if isinstance(answer, dict) else {}
-        return {}
-
     def _explained(self, error: Any) -> RulerError:
         """Return an error of the client as one sentence, without key and address."""
         status, body = getattr(error, "status_code", None), getattr(error, "body", None)
-        about = body if isinstance(body, dict) else {}
-        message = str(about.get("message") or about.get("detail") or body or "")
-        message = (message or str(error.__cause__ or "") or str(error))[:2000]
-        message = message.replace(self._key, "***").replace(self._url, "***")
-        reason = f"{f'status {status}: ' if status else ''}{one_line(message, 200).rstrip('.')}"
+        message = body or error.__cause__ or error
+        if isinstance(body, dict):
+            message = body.get("message") or body.get("detail") or body
+        shown = str(message)[:2000].replace(self._key, "***").replace(self._url, "***")
+        reason = f"{f'status {status}: ' if status else ''}{one_line(shown, 200).rstrip('.')}"
         if status in (401, 403):
             return ParameterError("OPENAI_API_KEY", "***", f"a key that it accepts ({reason})")
         if status is not None and status < 500 and status != 429:
@@ -410,27 +379,20 @@ class Engine:
             about = "a prompt that it truncated cannot be noticed"
             self._warn("usage", f"The server does not report prompt_tokens, so {about}.")
             return
-        truncated = 2 * read + SLACK < count
-        if self._has_own_tokenizer and self._endpoint == "completions":
-            # The server may leave out the special tokens, and nothing else.
-            truncated = truncated or read + self.tokenizer.special < count
         differs = read < count - SLACK or (read > count + SLACK and count >= SHORT)
-        if differs and not truncated and count > 1.05 * self._whole:
+        if differs and count > 1.05 * self._whole:
             # Send 3% less. The server's tokenizer may be another one, so a third of the difference
             # is enough.
             less = copy.deepcopy({**body, self._max_tokens_field: 16})
             removed = self._shorten(less, 1 + count // 32)
             reply = await self._post(client, less)
-            truncated = 3 * (read - (reply.prompt_tokens or 0)) < removed
-        if truncated:
-            part = (
-                f"{read:,} of {count:,} prompt"
-                if read < count
-                else f"only {read:,} of the prompt's"
-            )
-            raise ServerError(
-                f"The server read {part} tokens; raise its context window, e.g. num_ctx."
-            )
+            if 3 * (read - (reply.prompt_tokens or 0)) < removed:
+                part = f"{read:,} of {count:,} prompt tokens"
+                if read >= count:
+                    part = f"only {read:,} of the prompt's tokens"
+                raise ServerError(
+                    f"The server read {part}; raise its context window, e.g. num_ctx."
+                )
         self._whole = max(self._whole, count)
         tolerance = 0 if self._endpoint == "completions" else 64 + count // 20
         if abs(read - count) > tolerance:

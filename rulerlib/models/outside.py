@@ -42,21 +42,19 @@ class Outside:
         kind = engine_class(engine)
         source = plugins.source_hash(plugins.full_name("engine", engine))
         self.identity = {**options, "source": source}
-        takes, arguments = inspect.signature(kind).parameters, {"name": name, **options}
+        arguments = {"name": name, **options}
+        for argument in {"name", "tokenizer"} - {*inspect.signature(kind).parameters}:
+            arguments.pop(argument, None)
         try:
-            self._engine = kind(
-                **{
-                    key: value
-                    for key, value in arguments.items()
-                    if key in takes or key not in ("name", "tokenizer")
-                }
-            )
+            self._engine = kind(**arguments)
         except RulerError:
             raise
         except Exception as error:
             reason = checkpoints.reason(error)
             allowed = f"a class that can be made with these options ({reason})"
             raise ParameterError("engine", engine, allowed) from error
+        self.decoding = getattr(self._engine, "decoding", Decoding.settings)
+        self.batch_size = getattr(self._engine, "batch_size", lambda length: None)
         if not isinstance(getattr(self._engine, "tokenizer", None), tokens.Tokenizer):
             self._tokenizer = tokenizer_name(name, options.get("tokenizer"))
 
@@ -72,22 +70,13 @@ class Outside:
         return own if isinstance(own, tokens.Tokenizer) else tokens.load(self._tokenizer)
 
     @property
-    def limit(self) -> int | None:
-        limit: int | None = getattr(self._engine, "limit", None)
-        return limit
+    def limit(self) -> Any:
+        return getattr(self._engine, "limit", None)
 
     @property
     def settings(self) -> dict[str, Any]:
         settings = getattr(self._engine, "settings", {})
         return {"engine": self._engine_name, "identity": self.identity, **settings}
-
-    def decoding(self, wanted: Decoding) -> Any:
-        decoding = getattr(self._engine, "decoding", Decoding.settings)
-        return decoding(wanted)
-
-    def batch_size(self, length: int) -> Any:
-        batch_size = getattr(self._engine, "batch_size", None)
-        return batch_size(length) if batch_size else None
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         for number, result in enumerate(self._engine.generate(requests)):

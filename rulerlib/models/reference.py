@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from rulerlib import checkpoints, languages, tasks, tokens
 from rulerlib.errors import MissingWordingError, ParameterError, is_number, whole_number
 from rulerlib.models import Generation, Request, tokenizer_name
@@ -121,18 +123,13 @@ class Engine:
             starts = [word.start() for word in re.finditer(r"\S+", before)]
             # Zero words would be all of them as a slice.
             before = before[starts[-self.window :][0] :] if starts and self.window else ""
+        depths = np.linspace(0, 1, len(self._shares))
         numbers, kept = random.Random(f"{self.seed} {prompt}"), []
         for piece in PIECE.finditer(before):
-            if numbers.random() >= self._share(piece.start() / len(before)):
+            share = np.interp(piece.start() / len(before), depths, self._shares)
+            if numbers.random() >= share:
                 kept.append(piece[0])
         return "".join(kept) + question
-
-    def _share(self, depth: float) -> float:
-        """Return the share that is forgotten at a depth from 0 to 1."""
-        shares = [*self._shares, self._shares[-1]]
-        place, rest = divmod(depth * (len(self._shares) - 1), 1)
-        low, high = shares[int(place)], shares[int(place) + 1]
-        return float(low + rest * (high - low))
 
 
 def answer(prompt: str, readers: Sequence[Reader] = ()) -> str:

@@ -14,14 +14,14 @@ import gc
 import itertools
 import random
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from rulerlib import packages
 from rulerlib.errors import ParameterError, one_of, whole_number
-from rulerlib.models import Generation, Likelihood, Request, Result, caches
+from rulerlib.models import Generation, Likelihood, Request, caches
 from rulerlib.models.cutting import Decode, begins_thinking, cut_answer, find_stop
 from rulerlib.models.local import Local, ReadPrompt, available, drawing_seed, torch
 
@@ -38,8 +38,12 @@ PIECE = {"cpu": 1_024, "cuda": 2_048, "mps": 1_024}
 # Finished answers leave the batch after each of these many new tokens.
 STRETCH = 16
 
+
 # The most logits that are held at a time for likelihoods, unless a single text has more.
 SCORES = 1 << 27
+
+Answer = tuple[str, int, bool]
+"""The text of an answer, its number of tokens, and whether it ended."""
 
 
 @dataclass
@@ -109,9 +113,6 @@ class Engine(Local):
     def batch_size(self, length: int) -> int:
         return self._batch_size or max(1, BATCH_TOKENS // max(1, length))
 
-    def load_weights(self) -> None:
-        _ = self._model
-
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         _ = self._model
         prompts = list(self._prompts(requests))
@@ -121,7 +122,7 @@ class Engine(Local):
             size = self.batch_size(_width(batch))
             for start in range(0, len(batch), size):
                 part = batch[start : start + size]
-                for some, answers in self._fitting(part, partial(self._answers, shared=shared)):
+                for some, answers in self._fitting(part, shared):
                     for prompt, (text, count, ended) in zip(some, answers, strict=True):
                         read = len(prompt.ids)
                         yield (
@@ -143,41 +144,29 @@ class Engine(Local):
 
         In bfloat16 the third digit depends on the other texts of the batch.
         """
-        _ = self._model
-        most, batch = SCORES // self.tokenizer.vocabulary, list[ReadPrompt]()
-        for text in self._texts(texts):
-            width = _width([*batch, text])
-            if batch and len(batch) >= min(most // width, self.batch_size(width)):
-                yield from self._batch_likelihoods(batch)
-                batch = []
-            batch.append(text)
-        yield from self._batch_likelihoods(batch)
-
-    def _batch_likelihoods(self, batch: list[ReadPrompt]) -> Iterator[Likelihood]:
-        for _, likelihoods in self._fitting(batch, self._likelihoods):
-            yield from likelihoods
-
-    def _likelihoods(self, batch: Sequence[ReadPrompt]) -> list[Likelihood]:
-        ids, mask = self._padded(batch, 0, after=True)
-        with torch().inference_mode():
-            logits = self._model(input_ids=ids, attention_mask=mask, use_cache=False).logits
-            likelihoods = []
+        prompts = list(self._texts(texts))
+        size = max(1, SCORES // self.tokenizer.vocabulary // max(1, _width(prompts)))
+        for start in range(0, len(prompts), size):
+            batch = [torch().tensor(prompt.ids) for prompt in prompts[start : start + size]]
+            # Padding after a text does not change what comes before it.
+            ids = torch().nn.utils.rnn.pad_sequence(batch, batch_first=True).to(self.device)
+            with torch().inference_mode():
+                logits = self._model(input_ids=ids, use_cache=False).logits
             for text, row, targets in zip(batch, logits, ids, strict=True):
+                end = len(text) - 1
                 losses = torch().nn.functional.cross_entropy(
-                    row[:-1].float(), targets[1:], reduction="none"
-                )
-                losses = losses[self._unpredicted - 1 : len(text.ids) - 1]
-                likelihoods.append(Likelihood(float(losses.double().sum()), len(losses)))
-        return likelihoods
+                    row[:end].float(), targets[1 : end + 1], reduction="none"
+                )[self._unpredicted - 1 :]
+                yield Likelihood(float(losses.double().sum()), len(losses))
 
     def _fitting(
-        self, left: list[ReadPrompt], read: Callable[[Sequence[ReadPrompt]], list[Result]]
-    ) -> Iterator[tuple[list[ReadPrompt], list[Result]]]:
-        """Read prompts together, half as many at a time whenever memory is too small.
+        self, left: list[ReadPrompt], shared: Shared
+    ) -> Iterator[tuple[list[ReadPrompt], list[Answer]]]:
+        """Answer prompts together, half as many at a time whenever memory is too small.
 
         Yields
         ------
-        prompts, results
+        prompts, answers
             Those that were read together.
 
         Raises
@@ -190,7 +179,7 @@ class Engine(Local):
             if self._fits is not None:
                 size = min(size, max(1, self._fits // width))
             try:
-                results = read(left[:size])
+                answers = self._answers(left[:size], shared)
             except (RuntimeError, MemoryError) as error:
                 if not _is_out_of_memory(error):
                     raise
@@ -198,7 +187,7 @@ class Engine(Local):
                     needs = f"a single prompt needs more memory than '{self.device}' has"
                     raise ParameterError("length", width, f"shorter: {needs}") from error
             else:
-                yield left[:size], results
+                yield left[:size], answers
                 left = left[size:]
                 continue
             # Here and not above, because the traceback of the error holds the tensors.
@@ -212,7 +201,7 @@ class Engine(Local):
                 stacklevel=4,
             )
 
-    def _answers(self, batch: Sequence[ReadPrompt], shared: Shared) -> list[tuple[str, int, bool]]:
+    def _answers(self, batch: Sequence[ReadPrompt], shared: Shared) -> list[Answer]:
         """Return the text, the number of tokens and whether it ended, for each answer."""
         requests = [prompt.request for prompt in batch]
         width, most = _width(batch), max(request.max_new_tokens for request in requests)
@@ -256,23 +245,18 @@ class Engine(Local):
                 mask = torch().nn.functional.pad(mask, (0, ids.shape[1] - mask.shape[1]), value=1)
         return answers
 
-    def _padded(
-        self, batch: Sequence[ReadPrompt], padding: int, after: bool = False
-    ) -> tuple[Any, Any]:
-        """Return token ids and attention mask of a batch, with padding before or after the texts.
+    def _padded(self, batch: Sequence[ReadPrompt], padding: int) -> tuple[Any, Any]:
+        """Return token ids and attention mask of a batch, with padding before shorter prompts.
 
         Both have the shape (prompts, tokens).
         """
-        width, rows, masks = _width(batch), [], []
-        for prompt in batch:
-            size = len(prompt.ids)
-            fill, gap = [padding] * (width - size), [0] * (width - size)
-            rows.append(prompt.ids + fill if after else fill + prompt.ids)
-            masks.append([1] * size + gap if after else gap + [1] * size)
-        tensor = partial(torch().tensor, device=self.device)
-        return tensor(rows), tensor(masks)
+        gaps = [_width(batch) - len(prompt.ids) for prompt in batch]
+        pairs = [*zip(gaps, batch, strict=True)]
+        rows = [[padding] * gap + prompt.ids for gap, prompt in pairs]
+        masks = [[0] * gap + [1] * len(prompt.ids) for gap, prompt in pairs]
+        return torch().tensor(rows, device=self.device), torch().tensor(masks, device=self.device)
 
-    def _answer(self, request: Request, tokens: list[int]) -> tuple[str, int, bool]:
+    def _answer(self, request: Request, tokens: list[int]) -> Answer:
         """Return the text of generated tokens, their number, and whether the text ended."""
         tokens = tokens[: request.max_new_tokens]
         length = next((at + 1 for at, one in enumerate(tokens) if one in self._ends), len(tokens))
@@ -348,7 +332,7 @@ def common_start(batch: Sequence[ReadPrompt]) -> list[int]:
 
 def _width(batch: Sequence[ReadPrompt]) -> int:
     """Return the number of tokens of the longest prompt."""
-    return max(len(prompt.ids) for prompt in batch)
+    return max((len(prompt.ids) for prompt in batch), default=0)
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

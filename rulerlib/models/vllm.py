@@ -147,23 +147,20 @@ class Engine(Local):
         """
         self._reserved = max(self._reserved, length)
 
-    def load_weights(self) -> None:
-        _ = self._engine
-
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        return self._results(self._prompts(requests), _generate_parameters, self._generation)
+        return self._results(self._prompts(requests), self._generation)
 
     def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
         self.reserve(min(LEAST, self.limit or LEAST))
-        results = self._results(self._texts(texts), _likelihood_parameters, self._likelihood)
+        results = self._results(self._texts(texts), self._likelihood, prompt_logprobs=0)
         for _, likelihood in sorted(results):
             yield likelihood
 
     def _results(
         self,
         waiting: Iterator[ReadPrompt],
-        parameters: Callable[[Request], Any],
         read: Callable[[Any, ReadPrompt], Result],
+        **sampling: Any,
     ) -> Iterator[tuple[int, Result]]:
         """Yield the position of each prompt and what is read of vLLM's output, as they finish.
 
@@ -171,10 +168,10 @@ class Engine(Local):
         ----------
         waiting
             The prompts.
-        parameters
-            Returns vLLM's sampling parameters for a request.
         read
             Returns the result of an output.
+        sampling
+            Further sampling parameters of vLLM for all requests.
         """
         running: dict[str, ReadPrompt] = {}
         ahead = next(waiting, None)
@@ -190,7 +187,8 @@ class Engine(Local):
                         self.reserve(length)
                     self._asked += 1
                     number, prompt = str(self._asked), {"prompt_token_ids": ahead.ids}
-                    self._engine.add_request(number, prompt, parameters(ahead.request))
+                    parameters = _sampling_parameters(ahead.request, **sampling)
+                    self._engine.add_request(number, prompt, parameters)
                     running[number] = ahead
                     ahead = next(waiting, None)
                 for output in self._engine.step():
@@ -263,8 +261,8 @@ class Engine(Local):
             gc.collect()
 
 
-def _generate_parameters(request: Request, **more: Any) -> Any:
-    """Return vLLM's sampling parameters for an answer, with additional ones."""
+def _sampling_parameters(request: Request, **more: Any) -> Any:
+    """Return vLLM's sampling parameters for a request, with additional ones."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
@@ -281,8 +279,3 @@ def _generate_parameters(request: Request, **more: Any) -> Any:
         **drawn,
         **more,
     )
-
-
-def _likelihood_parameters(request: Request) -> Any:
-    """Return vLLM's sampling parameters for the likelihood of a text's own tokens."""
-    return _generate_parameters(request, prompt_logprobs=0)

@@ -121,31 +121,21 @@ class Page:
 
     def _box(self, kind: str, *parts: Any) -> Any:
         """Return widgets, names of controls and HTML in a box with a class of the style sheet."""
-        children = []
-        for part in parts:
-            if isinstance(part, str):
-                part = self.controls[part] if part in self.controls else self._w.HTML(part)
-            children.append(part)
+        children = [
+            self.controls.get(part) or self._w.HTML(part) if isinstance(part, str) else part
+            for part in parts
+        ]
         box = self._w.HBox(children) if kind == "row" else self._w.VBox(children)
         box.add_class(f"ruler-{kind}")
         return box
 
     def _layout(self) -> Any:
         # On wide pages, the controls and the answer are next to the prompt.
+        places = self._box("column", "language", "haystack", "length")
+        needles = ("num_needles", "num_distractors", "num_values", "type_needle_k", "type_needle_v")
         left = self._box(
             "side",
-            self._box(
-                "row",
-                self._box("column", "language", "haystack", "length"),
-                self._box(
-                    "column",
-                    "num_needles",
-                    "num_distractors",
-                    "num_values",
-                    "type_needle_k",
-                    "type_needle_v",
-                ),
-            ),
+            self._box("row", places, self._box("column", *needles)),
             "depth",
             self.alert,
             self.budget,

@@ -10,7 +10,7 @@ import copy
 import functools
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rulerlib import show
@@ -24,6 +24,7 @@ from rulerlib.prompts import Frame
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks.family import Task
 from rulerlib.tasks.niah import Niah
+from rulerlib.tokens import Tokenizer
 
 TASK = "niah_single_2"
 """The task whose parameters a setting changes; its name seeds the random numbers."""
@@ -76,7 +77,7 @@ class Samples(Dataset):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarkedPrompt:
-    """A sample with a label for each of its tokens.
+    """A sample whose tokens have labels.
 
     Attributes
     ----------
@@ -84,12 +85,8 @@ class MarkedPrompt:
         The setting and its sample.
     frame
         The text around the sample in the model's input.
-    fed
-        The whole text that the model reads, chat template included.
-    tokens
-        For each token of ``fed``, the characters [start, end) that it covers.
-    parts
-        For each token, a key of ``TEXTS["parts"]``.
+    tokenizer
+        The model's.
     room
         Tokens that are kept for the answer.
     """
@@ -97,32 +94,13 @@ class MarkedPrompt:
     setting: Setting
     sample: Sample
     frame: Frame
-    fed: str
-    tokens: Sequence[tuple[int, int]]
-    parts: Sequence[str]
+    tokenizer: Tokenizer
     room: int
 
-    @classmethod
-    def of(cls, setting: Setting, data: Samples) -> MarkedPrompt:
-        """Return the prompt of a setting, from the samples of all depths.
-
-        Raises
-        ------
-        ParameterError
-            If the length is too small, or the haystack contains the user's own value.
-        """
-        sample, frame = data.sample(setting.index, data.at(setting.depth)), data.frame
-        fed = frame.prompt(sample.input, sample.answer_prefix)
-        (tokens,) = data.maker.budget.tokenizer.spans([fed])
-        segments = _segments(sample, frame, pool=setting.haystack == "needle")
-        starts = [start for start, _ in segments]
-        parts = []
-        for start, end in tokens:
-            # The last character decides, because tokens often begin with a space. If several
-            # segments start at the same character, the last one wins.
-            at = bisect.bisect_right(starts, max(start, end - 1)) - 1
-            parts.append(segments[at][1])
-        return cls(setting, sample, frame, fed, tokens, parts, data.tokens_to_generate)
+    @property
+    def fed(self) -> str:
+        """The whole text that the model reads, chat template included."""
+        return self.frame.prompt(self.sample.input, self.sample.answer_prefix)
 
     @property
     def others(self) -> list[str]:
@@ -131,14 +109,43 @@ class MarkedPrompt:
         values = [text[part.start : part.end] for part in self.sample.parts_of("value")]
         return [value for value in dict.fromkeys(values) if value not in self.sample.outputs]
 
+    def tokens(self) -> list[tuple[str, str]]:
+        """Return the text and the label of each token of ``fed``."""
+        fed, segments = self.fed, self._segments()
+        starts = [start for start, _ in segments]
+        labelled = []
+        for start, end in self.tokenizer.spans([fed])[0]:
+            # The last character decides, because tokens often begin with a space. If several
+            # segments start at the same character, the last one wins.
+            at = bisect.bisect_right(starts, max(start, end - 1)) - 1
+            labelled.append((fed[start:end], segments[at][1]))
+        return labelled
+
+    def _segments(self) -> list[tuple[int, str]]:
+        """Return the start and the label of each segment of ``fed``."""
+        sample, frame = self.sample, self.frame
+        filler = "distractor" if self.setting.haystack == "needle" else "haystack"
+        begin = len(frame.before)
+        segments = [(0, "template"), (begin, "instruction")]
+        for part in sample.parts_of("context"):
+            segments.append((begin + part.start, filler))
+        for part in sample.parts_of("needle", "distractor"):
+            segments += [(begin + part.start, part.role), (begin + part.end, filler)]
+        for part in sample.parts_of("question"):
+            segments.append((begin + part.start, part.role))
+        end, prefix = begin + len(sample.input), frame.prefix(sample.answer_prefix)
+        if frame.format.answer_prefix == "user":
+            return [*segments, (end, "prefix"), (end + len(prefix), "template")]
+        return [*segments, (end, "template"), (end + len(frame.between), "prefix")]
+
     def budget(self) -> list[tuple[str, int]]:
-        """Return how the length is spent: (part, tokens), from the first token to the last."""
+        """Return how the length is spent: (label, tokens), from the first token to the last."""
         # Special tokens added by the tokenizer belong to the template.
-        named = ["template"] * self.frame.special + [*self.parts]
-        runs = [(part, len(list(run))) for part, run in itertools.groupby(named)]
+        labels = ["template"] * self.frame.special + [label for _, label in self.tokens()]
+        runs = [(label, len(list(run))) for label, run in itertools.groupby(labels)]
         free = self.setting.length - self.sample.length_w_model_temp
         runs += [("answer", self.room), ("free", free)]
-        return [(part, count) for part, count in runs if count]
+        return [(label, count) for label, count in runs if count]
 
     def spent(self) -> show.Html:
         """Return the `budget` as a strip and in words."""
@@ -149,26 +156,6 @@ class MarkedPrompt:
 
     def __repr__(self) -> str:
         return repr(show.sample(self.sample))
-
-
-def _segments(sample: Sample, frame: Frame, pool: bool) -> list[tuple[int, str]]:
-    """Return the start and the label of each segment of the text that the model reads.
-
-    ``pool`` says whether the haystack consists of distractors.
-    """
-    filler = "distractor" if pool else "haystack"
-    begin = len(frame.before)
-    segments = [(0, "template"), (begin, "instruction")]
-    for part in sample.parts_of("context"):
-        segments.append((begin + part.start, filler))
-    for part in sample.parts_of("needle", "distractor"):
-        segments += [(begin + part.start, part.role), (begin + part.end, filler)]
-    for part in sample.parts_of("question"):
-        segments.append((begin + part.start, part.role))
-    end, prefix = begin + len(sample.input), frame.prefix(sample.answer_prefix)
-    if frame.format.answer_prefix == "user":
-        return [*segments, (end, "prefix"), (end + len(prefix), "template")]
-    return [*segments, (end, "template"), (end + len(frame.between), "prefix")]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,30 +181,20 @@ class Answer:
         return bool(matches.all_match(self.prediction.pred, self.prediction.outputs))
 
     def verdict(self) -> str:
-        """Return in words how right the answer is, and how it ends."""
-        pred, outputs = self.prediction.pred, self.prediction.outputs
-        words: str = TEXTS["verdicts"][self._verdict()]
-        end: str = TEXTS["verdicts"][self._ending()]
-        found = round(matches.recall(pred, outputs) * len(outputs))
-        return words.format(n=len(outputs), found=found) + end
-
-    def _verdict(self) -> str:
+        """Return in words how right the answer is, and whether it was cut off."""
         pred, outputs = self.prediction.pred, self.prediction.outputs
         if self.right:
-            return "right" if len(outputs) == 1 else "all"
-        if matches.part_match(pred, outputs):
-            return "part"
-        return "distractor" if matches.part_match(pred, self.prompt.others) else "wrong"
-
-    def _ending(self) -> str:
-        """Return how the answer ends; one that is cut off repeats itself if a value recurs."""
-        if self.prediction.others["finished"]:
-            return "finished"
-        text = matches.normalize(matches.clean(self.prediction.pred))
-        for value in self.prediction.outputs + self.prompt.others:
-            if text.count(matches.normalize(value)) > 1:
-                return "repeats"
-        return "cut off"
+            name = "right" if len(outputs) == 1 else "all"
+        elif matches.part_match(pred, outputs):
+            name = "part"
+        else:
+            name = "distractor" if matches.part_match(pred, self.prompt.others) else "wrong"
+        found = round(matches.recall(pred, outputs) * len(outputs))
+        words: str = TEXTS["verdicts"][name].format(n=len(outputs), found=found)
+        end: str = TEXTS["verdicts"][
+            "finished" if self.prediction.others["finished"] else "cut off"
+        ]
+        return words + end
 
     def _shown(self) -> show.Html:
         about = f"{where(self.prompt.setting)}, {self.model}, {self.seconds:.1f} s"

@@ -9,16 +9,18 @@ from __future__ import annotations
 import copy
 import re
 import tomllib
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from rulerlib import languages
-from rulerlib.errors import ParameterError, one_of, whole_number
-from rulerlib.haystack import DEPTHS, one_depth
+from rulerlib.errors import LARGEST, ParameterError, one_of, validated
+from rulerlib.haystack import DEPTHS
 from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.tasks import niah
-from rulerlib.texts import checked, digest
+from rulerlib.texts import checked
 
 STATIC = Path(__file__).with_name("static")
 
@@ -38,11 +40,11 @@ BRACES = re.compile(r"\{([^{}]*)\}")
 ROWS = tuple(round(100 * row / 9) for row in range(10))
 """The depths of the small heatmap in percent: ten from 0 to 100, evenly."""
 
-# Longer texts appear in labels as a hash.
-_LONGEST = 40
+AtLeast0 = Annotated[int, Field(ge=0, le=LARGEST)]
+AtLeast1 = Annotated[int, Field(ge=1, le=LARGEST)]
 
 
-@dataclass(frozen=True)
+@validated
 class Setting:
     """The values of all controls.
 
@@ -83,34 +85,29 @@ class Setting:
 
     language: str = "da"
     haystack: str = "essay"
-    length: int = 1024
-    depth: float = 50.0
-    num_needles: int = 1
-    num_distractors: int = 0
-    num_values: int = 1
+    length: AtLeast1 = 1024
+    depth: Annotated[float, Field(ge=0, le=100)] = 50.0
+    num_needles: AtLeast1 = 1
+    num_distractors: AtLeast0 = 0
+    num_values: AtLeast1 = 1
     type_needle_k: str = "words"
     type_needle_v: str = "numbers"
     needle: str = ""
     question: str = ""
     prefix: str = ""
     text: str = ""
-    index: int = 0
+    index: AtLeast0 = 0
 
     def __post_init__(self) -> None:
         one_of("language", self.language, languages.available())
         one_of("haystack", self.haystack, HAYSTACKS)
-        whole_number("length", self.length, 1)
-        one_depth("depth", self.depth)
-        whole_number("num_needles", self.num_needles, 1, len(DEPTHS))
-        whole_number("num_distractors", self.num_distractors, 0, len(DEPTHS) - self.num_needles)
-        whole_number("num_values", self.num_values, 1, len(DEPTHS) // self.num_keys)
         one_of("type_needle_k", self.type_needle_k, VALUE_TYPES)
         one_of("type_needle_v", self.type_needle_v, VALUE_TYPES)
-        whole_number("index", self.index, 0)
+        if self.num_keys * self.num_values > len(DEPTHS):
+            allowed = f"smaller: a text can have {len(DEPTHS)} needles together"
+            raise ParameterError("num_distractors", self.num_distractors, allowed)
         for name in (*WORDING, "text"):
             text = getattr(self, name)
-            if not isinstance(text, str):
-                raise ParameterError(name, text, "a text")
             if text.strip():
                 text = checked(text, name)
             # A needle is one sentence on one line, like any other unit of the haystack.
@@ -160,17 +157,13 @@ class Setting:
         >>> Setting(num_distractors=3, question="Which is {key}?").label()
         'essay, num_distractors 3, question Which is {key}?'
         """
-        words = [self.haystack]
-        for item in fields(self):
-            value = getattr(self, item.name)
-            left_out = ("language", "haystack", "length", "depth", "index")
-            if item.name in left_out or value == item.default:
-                continue
-            text = str(value)
-            if len(text) > _LONGEST:
-                text = "#" + digest([text])[:4]
-            words.append(f"{item.name} {text}")
-        return ", ".join(words)
+        left_out = ("language", "haystack", "length", "depth", "text", "index")
+        changed = [
+            f"{item.name} {getattr(self, item.name)}"
+            for item in fields(self)
+            if item.name not in left_out and getattr(self, item.name) != item.default
+        ]
+        return ", ".join([self.haystack, *changed])
 
     def pack(self) -> Language:
         """Return the language pack with the user's own wording."""
@@ -178,16 +171,15 @@ class Setting:
         if not (self.needle or self.question or self.prefix):
             return language
         wording = copy.deepcopy(language.templates["niah"])
-        question = self.question.replace("{key}", "{query}")
-        prefix = self.prefix.replace("{key}", "{query}")
         if self.needle:
             wording["needle"] = self.needle.replace(f"{{{self.own_value}}}", "{value}")
         for form in (wording["one"], wording["many"]):
-            if question:
+            if self.question:
                 head, _, _ = form["template"].partition("{context}")
+                question = self.question.replace("{key}", "{query}")
                 form["template"] = f"{head}{{context}}\n{question}"
-            if question or prefix:
-                form["answer_prefix"] = f" {prefix}" if prefix else ""
+            if self.question or self.prefix:
+                form["answer_prefix"] = f" {self.prefix}".replace("{key}", "{query}").rstrip()
         return replace(language, templates={**language.templates, "niah": wording})
 
     def knobs(self) -> dict[str, Any]:

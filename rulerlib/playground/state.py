@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-# Number of cached datasets: counting a long haystack would delay every move of a slider.
-_CACHED = 16
-
 _FORMAT = [item.name for item in fields(PromptFormat)]
 _CONTROLS = [item.name for item in fields(Setting)]
 
@@ -81,9 +78,10 @@ class Playground:
         self.model, self.seed, self.format = model, seed, format or PromptFormat()
         self._check_limit(length)
         self.lengths = halves(length, num_lengths)
-        self.texts = None if texts is None else read_texts(texts)
         self.answers: dict[Setting, Answer] = {}
+        # Counting a long haystack would delay every move of a slider.
         self._samples: dict[Setting, Samples] = {}
+        self.texts = None if texts is None else read_texts(texts)
         if self.texts is not None:
             setting = {"haystack": "text", **setting}
         self.setting = self._first(Setting(**setting))
@@ -160,10 +158,13 @@ class Playground:
             If the length is too short for the prompt or too long for the model, if the user's own
             text is missing, or if the haystack contains the user's value.
         """
-        return MarkedPrompt.of(setting, self.samples_of(setting))
+        data = self.samples_of(setting)
+        sample = data.sample(setting.index, data.at(setting.depth))
+        tokenizer = data.maker.budget.tokenizer
+        return MarkedPrompt(setting, sample, data.frame, tokenizer, data.tokens_to_generate)
 
     def samples_of(self, setting: Setting) -> Samples:
-        """Return the samples of a setting at all depths. The last datasets are cached.
+        """Return the samples of a setting at all depths.
 
         Raises
         ------
@@ -171,21 +172,15 @@ class Playground:
             If the length is too short or too long, or the user's own text is missing.
         """
         setting = replace(setting, depth=0, index=0)
-        if setting not in self._samples:
-            samples = self._make_samples(setting)
-            if len(self._samples) == _CACHED:
-                del self._samples[next(iter(self._samples))]
-            self._samples[setting] = samples
-        return self._samples[setting]
-
-    def _make_samples(self, setting: Setting) -> Samples:
+        if setting in self._samples:
+            return self._samples[setting]
         self._check_limit(setting.length)
         texts = None
         if setting.haystack == "text":
             texts = (setting.text,) if setting.text else self.texts
             if not texts:
                 raise ParameterError("text", "", RULES["text"])
-        return Samples(
+        self._samples[setting] = Samples(
             TASK,
             setting.length,
             setting.pack(),
@@ -197,6 +192,7 @@ class Playground:
             knobs=setting.knobs(),
             own=setting.own_value,
         )
+        return self._samples[setting]
 
     def ask(self, setting: Setting | None = None) -> Answer:
         """Return the model's answer; answers are cached, because decoding is greedy.

@@ -36,7 +36,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from statistics import fmean
 from typing import ClassVar, NamedTuple
 
 from rulerlib import frontier
@@ -58,11 +57,13 @@ WAYS = {
 }
 """The kinds of questions, in turn, by the parameter ``ask``."""
 
+NAMED = {"count": 1, "most": 0, "least": 0, "compare": 2}
+"""The number of subjects that a question of each kind names."""
+
 DAYS = [str(datetime.date(2024, 1, 1) + datetime.timedelta(day)) for day in range(366)]
 
-# Sentences per subject in a dataset, the most subjects and people, and the number of messages whose
-# mean cost is taken for that of all.
-SENTENCES, MOST_LABELS, MOST_USERS, SAMPLED = 600, 8, 24, 256
+# Sentences per subject in a dataset, and the most subjects and people.
+SENTENCES, MOST_LABELS, MOST_USERS = 600, 8, 24
 
 # Weights and the scale are whole numbers, so that no machine rounds differently. A few more
 # messages of one subject may fill the last tokens.
@@ -92,11 +93,6 @@ class Selection(NamedTuple):
     within: str
     days: list[str]
     users: list[str]
-
-
-def choices(way: str, labels: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the subjects that a question of a kind can name."""
-    return [*itertools.combinations(labels, {"count": 1, "compare": 2}.get(way, 0))]
 
 
 # Tens of thousands of sentences, needed for every sample.
@@ -161,12 +157,8 @@ class Messages:
             for label, texts in by_label.items()
         }
         whole = [cost for sentences in self.sentences.values() for _, cost in sentences]
-        dates, users = [*self.dates.values()], [*self.users.values()]
-        self.longest = max(dates) + max(users) + max(whole)
-        self.cheapest = min(dates) + min(users) + min(whole)
-        some = whole[:: len(whole) // SAMPLED]
-        parts = zip(some, itertools.cycle(dates), itertools.cycle(users), strict=False)
-        self.mean = math.floor(fmean(sum(costs) for costs in parts))
+        pieces = (self.dates.values(), self.users.values(), whole)
+        self.longest, self.cheapest = sum(map(max, pieces)), sum(map(min, pieces))
 
     def heads(self, days: Sequence[str], users: Sequence[str]) -> list[tuple[str, int]]:
         """Return the text before the sentence, and its cost, of all people on all days."""
@@ -318,8 +310,7 @@ class Records(Task):
     @property
     def most_queries(self) -> tuple[int | None, str]:
         """One question for each part, kind, and choice of subjects."""
-        labels = [str(number) for number in range(self.num_labels)]
-        ways = sum(len(choices(way, labels)) for way in WAYS[self.ask])
+        ways = sum(math.comb(self.num_labels, NAMED[way]) for way in WAYS[self.ask])
         parts = 1 if self.within == "all" else self.num_users
         return parts * ways, "each question about a context is another one"
 
@@ -386,9 +377,11 @@ class Records(Task):
     ) -> list[Asked]:
         """Return different questions, of each kind in turn."""
         ways, questions = WAYS[self.ask], list[Asked]()
-        left = {way: [*itertools.product(range(parts), choices(way, labels))] for way in ways}
-        for some in left.values():
-            rng.shuffle(some)
+        left = {}
+        for way in ways:
+            named = itertools.combinations(labels, NAMED[way])
+            left[way] = [*itertools.product(range(parts), named)]
+            rng.shuffle(left[way])
         turn = index * queries
         while len(questions) < queries:
             way = ways[turn % len(ways)]
@@ -422,10 +415,8 @@ class Records(Task):
 
         def make(size: int) -> tuple[list[str], int]:
             tokens = least + size
-            # The first messages may cost up to a quarter less than the mean, and rounding down
-            # takes up to one message from each stream.
-            most = min(tokens // pool.cheapest, 5 * tokens // (4 * pool.mean)) + len(streams)
-            most <<= SCALE_BITS
+            # Rounding down takes up to one message from each stream.
+            most = tokens // pool.cheapest + len(streams) << SCALE_BITS
             drawn = [stream.draw(stream.count(most) + SPARE) for stream in streams]
 
             def counts(scale: int, more: int) -> list[int]:

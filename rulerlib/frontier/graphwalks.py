@@ -49,14 +49,14 @@ from typing import ClassVar
 from rulerlib import frontier
 from rulerlib.errors import flag, one_of, whole_number
 from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Filling, Needle, depths_of
+from rulerlib.haystack import Draft, Filling, Haystack, Needle, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import answer_line, f1
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task, fresh
-from rulerlib.tokens import Tokenizer, costs
+from rulerlib.tokens import costs
 
 OPERATIONS = {"bfs": 1, "parents": -1}
 """What is asked for, and whether edges are followed (1) or against their direction (-1)."""
@@ -91,28 +91,6 @@ _LIST = re.compile(r"\[([^\[\]]*)\]")
 _AROUND = " \t\n`'\"*."
 
 Edge = tuple[str, str]
-
-
-class Edges:
-    """The names of nodes, and what the edges between them cost in tokens.
-
-    ``sources`` and ``targets`` say what each name adds before and after the arrow.
-    """
-
-    seam, additive = "\n", True
-
-    def __init__(self, names: Sequence[str], tokenizer: Tokenizer) -> None:
-        before = costs([f"{name} ->" for name in names], self.seam, tokenizer)
-        after = costs(names, " ", tokenizer)
-        self.names = names
-        self.sources = dict(zip(names, before, strict=True))
-        self.targets = dict(zip(names, after, strict=True))
-        self.longest = max(before) + max(after)
-        self.mean = fmean(before[:SAMPLED]) + fmean(after[1 : SAMPLED + 1])
-
-    def cost(self, edge: Edge) -> int:
-        """Return the tokens that an edge adds."""
-        return self.sources[edge[0]] + self.targets[edge[1]]
 
 
 def poisson(mean: float, rng: random.Random) -> int:
@@ -231,28 +209,32 @@ class GraphWalks(Task):
     # --- The generator -----------------------------------------------------------------------
 
     @cached_property
-    def filler(self) -> Edges:  # type: ignore[override]  # Its units have parts.
-        """The edges between at least as many nodes as the largest graph has."""
-        edges = self._edges(NAMES)
-        times = math.ceil(self._nodes(self.budget.length, edges) / NAMES)
-        return edges if times <= 1 else self._edges(times * NAMES)
+    def filler(self) -> Haystack:
+        """A few edges, from which follows how many a graph has."""
+        edges = itertools.pairwise(self._names(SAMPLED + 1))
+        return Haystack([" -> ".join(edge) for edge in edges], "\n", self.budget.tokenizer)
 
-    def _edges(self, count: int) -> Edges:
-        """Return the edges between ``count`` nodes; the first names are the same for any count."""
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of at least as many nodes as the largest graph has."""
+        return self._names(NAMES * max(1, math.ceil(self._nodes(self.budget.length) / NAMES)))
+
+    def _names(self, count: int) -> list[str]:
+        """Return different names; the first ones are the same for any count."""
         rng, names = random.Random(f"{self.seed} names"), dict[str, None]()
         while len(names) < count:
             names[f"{rng.randrange(16**self.name_length):0{self.name_length}x}"] = None
-        return Edges([*names], self.budget.tokenizer)
+        return [*names]
 
-    def _nodes(self, tokens: float, edges: Edges) -> int:
+    def _nodes(self, tokens: float) -> int:
         """Return the number of nodes of a graph with this number of tokens."""
         edges_per_node = ON + BACK if self.operation == "bfs" else PARENTS
-        return round(tokens / edges.mean / edges_per_node)
+        return round(tokens / fmean(self.filler.costs) / edges_per_node)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return the questions about a graph, and a function that adds edges of other nodes."""
         # From the first names, so that they are the same at every length.
-        names = rng.sample(self.filler.names[:NAMES], MOST_NODES * queries)
+        names = rng.sample(self.names[:NAMES], MOST_NODES * queries)
         children, walks = dict[str, list[str]](), list[list[list[str]]]()
         for _ in range(queries):
             new, walked = fresh("walk", partial(self._walk, names, rng))
@@ -334,28 +316,25 @@ class GraphWalks(Task):
         room: int,
     ) -> Filling:
         """Return edges that leave other nodes than those of the walks."""
-        rng, pool = random.Random(state), self.filler
+        rng, mean = random.Random(state), fmean(self.filler.costs)
         names = [node for walked in walks for layer in walked for node in layer]
-        total = room + sum(map(len, children.values())) * pool.mean
-        count = min(max(self._nodes(total, pool), len(names) + SPARE), len(pool.names))
-        first = rng.randrange(len(pool.names))
-        others = [*pool.names[first:], *pool.names[:first]]
-        nodes = [*dict.fromkeys([*names, *others])][:count]
+        count = self._nodes(room + sum(map(len, children.values())) * mean)
+        first = rng.randrange(len(self.names))
+        others = [*self.names[first:], *self.names[:first]]
+        nodes = [*dict.fromkeys([*names, *others])][: max(count, len(names) + SPARE)]
         starts = [node for node in nodes if node not in children]
-        edges, used = dict[Edge, int](), 0
-        while used <= room and len(edges) < len(starts) * (len(nodes) - 1):
-            some = int(max(0, room - used) / pool.mean)
+        lines, used = dict[str, int](), 0
+        while used <= room and len(lines) < len(starts) * (len(nodes) - 1):
+            some = int(max(0, room - used) / mean)
             # A few more: some are drawn twice, and some cost less than the mean.
             some += some // 64 + SPARE
-            drawn = rng.choices(starts, k=some), rng.choices(nodes, k=some)
-            for node, end in zip(*drawn, strict=True):
-                if node != end:
-                    edge = self._directed(node, end)
-                    edges[edge] = pool.cost(edge)
-            used = sum(edges.values())
-        added = [*edges.values()]
+            pairs = zip(rng.choices(starts, k=some), rng.choices(nodes, k=some), strict=True)
+            drawn = [" -> ".join(self._directed(*pair)) for pair in pairs if pair[0] != pair[1]]
+            lines.update(zip(drawn, costs(drawn, "\n", self.budget.tokenizer), strict=True))
+            used = sum(lines.values())
+        units, added = [*lines], [*lines.values()]
         count = bisect.bisect_right([*itertools.accumulate(added)], room)
-        return Filling([" -> ".join(edge) for edge in edges][:count], added[:count], pool.seam)
+        return Filling(units[:count], added[:count], "\n")
 
     # --- The answer --------------------------------------------------------------------------
 

@@ -269,15 +269,7 @@ def test_a_number_in_words_stays_whole_in_a_list():
     assert drop_em("twelve, four and one hundred", [("104", "12")]) == 0
 
 
-SHAPES = [
-    "“{}”",
-    "»{}«",
-    "„{}“",
-    "‚{}‘",
-    "{}…",
-    "— {}",
-    "{}™",
-]
+SHAPES = ["“{}”", "»{}«", "„{}“", "‚{}‘", "{}…", "— {}", "{}™"]
 
 
 @pytest.mark.parametrize("language", [*AND, "fo", "is", "nn"])

@@ -309,11 +309,7 @@ class GraphWalks(Task):
         return draft
 
     def _fill(
-        self,
-        children: dict[str, list[str]],
-        walks: list[list[list[str]]],
-        state: int,
-        room: int,
+        self, children: dict[str, list[str]], walks: list[list[list[str]]], state: int, room: int
     ) -> Filling:
         """Return edges that leave other nodes than those of the walks."""
         rng, mean = random.Random(state), fmean(self.filler.costs)

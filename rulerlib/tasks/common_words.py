@@ -234,13 +234,9 @@ class CommonWords(Task):
         draft = self._draft(words, self._setting, rng)
         return [draft], lambda room: self._fill(words, draft.least, room, rng)
 
-    def prompt(self) -> tuple[str, str, str]:
-        """Return the text before the context, the text after it, and the answer prefix."""
-        return self.wording.question("common_words", count=self.num_cw)
-
     def _draft(self, words: Words, repeats: Repeats, rng: random.Random) -> Draft:
         """Return the question of a sample, and what its smallest list costs."""
-        head, tail, prefix = self.prompt()
+        head, tail, prefix = self.wording.question("common_words", count=self.num_cw)
         parts = list[Part]()
         if self.few_shot:
             order = words.example_common * repeats.example_cw

@@ -251,10 +251,7 @@ def test_examples_come_from_what_is_not_asked(released, tmp_path):
     [
         ({"fewshot": 3}, r"fewshot is 3, but must be 0: the file .* has no training side"),
         ({"train": "SAME"}, "train is .*, but must be a source of other questions: .* asks all"),
-        (
-            {"operation": "sum"},
-            "operation is 'sum', but must be None, because .* does not name",
-        ),
+        ({"operation": "sum"}, "operation is 'sum', but must be None, because .* does not name"),
     ],
 )
 def test_what_a_file_cannot_do(released, training, knobs, said):

@@ -80,8 +80,7 @@ def check(data: Dataset, sample: Sample) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "length"),
-    [("bytelevel", 1300), ("llama2", 4096), ("words", 65536)],
+    ("kind", "length"), [("bytelevel", 1300), ("llama2", 4096), ("words", 65536)]
 )
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("task", VARIANTS)

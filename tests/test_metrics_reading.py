@@ -143,90 +143,45 @@ def test_what_lm_eval_has_otherwise(pred, golds, theirs, ours):
         assert lm_eval.get_metrics(["red", "red", "blue"], ("red", "blue", "blue")) == (1, 0.67)
 
 
-# What we find otherwise than inspect_evals, each on purpose.
-LAST = "the last label counts, not the first"
-LANGUAGE = "the label may be the language's own"
-MARKED = "marks may stand at both sides of the colon, which may be a wide one"
-FORM = "entities, decomposed letters and minus signs are brought to one form"
-WORD = "a label is a word of its own"
-UNIT = "a unit in parentheses may follow the label"
-LATEX = "LaTeX markup is removed"
-
-# Language, what a model wrote, the answer in it (None: no label, all is judged), a gold, and why
-# inspect_evals judges it otherwise.
+# Language, what a model wrote, and the answer in it (None: no label, all is judged).
 ANSWERS = [
-    ("en", "Answer: 20", "20", "20", None),
-    ("en", "ANSWER: 20", "20", "20", None),
-    ("en", "5 - 2 = 3.\nAnswer: 3", "3", "3", None),
-    ("en", "**Final Answer:** 20", "20", "20", None),
-    ("en", "- Answer: 20", "20", "20", None),
-    ("en", "| Answer: 20 |", "20 |", "20", None),
-    ("en", "FinalAnswer: 20", "20", "20", None),
-    ("en", "_Answer:_ 20", "20", "20", None),
-    ("en", "Answer:\n20", "20", "20", None),
-    ("en", "Answer:\r\n20\r\n", "20", "20", None),
-    ("en", "**Answer:**\n\n**20**", "20", "20", MARKED),
-    ("en", "Answer: \n\n  20 yards\nBecause.", "20 yards", "20 yards", None),
-    ("en", "### Answer:\n- 20", "- 20", "20", None),
-    ("en", "Answer: **20**", "20", "20", None),
-    ("en", "Answer: `Ribe`.", "Ribe`.", "Ribe", None),
-    ("en", "Answer: 20\n\nAnswer:", "20", "20", None),
-    ("en", "Answer: 12:30", "12:30", "12:30", None),
-    ("en", "The answer is 20", None, "The answer is 20", None),
-    ("en", "", None, "20", None),
-    ("en", "Answer:", None, "20", None),
-    ("en", "Answer 20", None, "20", None),
-    ("en", "Answer: 12\nNo, I forgot one.\nAnswer: 13", "13", "13", LAST),
-    ("en", "Answer:\nAnswer: 20", "20", "20", LAST),
-    ("en", 'I end with "Answer: $ANSWER".\nAnswer: 20', "20", "20", LAST),
-    ("en", "Answer: 20\nIs this answer: sure?", "sure?", "20", LAST),
-    ("en", "**Answer**: 20", "20", "20", MARKED),
-    ("en", "__Final answer__ :\n20", "20", "20", MARKED),
-    ("en", "Answer\uff1a20", "20", "20", MARKED),
-    ("en", "Answer (in points): 20", "20", "20", UNIT),
-    ("en", "**Answer (in points):**\n20", "20", "20", UNIT),
-    ("en", "Answer (3\n4): 20", None, "20", None),
-    ("en", r"Answer: $\boxed{20}$", "20", "20", LATEX),
-    ("en", r"Answer: \boxed{\text{20 yards}}.", "20 yards.", "20 yards", LATEX),
-    ("en", r"Answer: \(12{,}500\,\mathrm{yards}\)", "12,500\u2009yards", "12500 yards", LATEX),
-    ("en", "Answer: $20", "$20", "20", None),
-    ("en", r"It is \boxed{20}.", None, "20", None),
-    ("en", "Nonanswer: 20", None, "20", WORD),
-    ("en", "Answer: Donte\u0301", "Donté", "Donté", FORM),
-    ("en", "Answer: \u22125", "-5", "-5", FORM),
-    ("en", "Answer: 20\u201324", "20-24", "20 24", FORM),
-    ("da", "Svar: 12", "12", "12", LANGUAGE),
-    ("da", "Facit.\nSvaret: 12", "12", "12", LANGUAGE),
-    ("da", "**Svaret (i point):**\n\n12", "12", "12", LANGUAGE),
-    ("da", "Besvaret: 12", None, "Besvaret 12", WORD),
-    ("sv", "Svaret:\n12", "12", "12", LANGUAGE),
-    ("nb", "Svaret: 11\nSvar: 12", "12", "12", LANGUAGE),
-    ("de", "Die Antwort: 12", "12", "12", LANGUAGE),
-    ("nl", "**Antwoord:** 12", "12", "12", LANGUAGE),
-    ("da", "Answer: 12", "12", "12", None),
-    ("da", "Ansvar: 12", None, "Ansvar 12", None),
-]  # fmt: skip
+    ("en", "5 - 2 = 3.\nANSWER: 3", "3"),
+    ("en", "**Final Answer:** 20", "20"),
+    ("en", "- Answer: **20**", "20"),
+    ("en", "FinalAnswer: 20", "20"),
+    ("en", "_Answer:_ 20", "20"),
+    ("en", "Answer:\r\n20\r\n", "20"),
+    ("en", "**Answer**:\n\n**20**", "20"),
+    ("en", "__Final answer__ :\n  20 yards\nBecause.", "20 yards"),
+    ("en", "Answer: 12:30", "12:30"),
+    ("en", "Answer\uff1a20\n\nAnswer:", "20"),
+    ("en", "Answer: 12\nNo, I forgot one.\nAnswer: 13", "13"),
+    ("en", 'I end with "Answer: $ANSWER".\nAnswer: $20', "$20"),
+    ("en", "**Answer (in points):**\n20", "20"),
+    ("en", "Answer (3\n4): 20", None),
+    ("en", r"Answer: $\boxed{20}$", "20"),
+    ("en", r"Answer: \boxed{\text{20 yards}}.", "20 yards."),
+    ("en", r"Answer: \(12{,}500\,\mathrm{yards}\)", "12,500\u2009yards"),
+    ("en", r"It is \boxed{20}.", None),
+    ("en", "The answer is 20", None),
+    ("en", "Nonanswer: 20", None),
+    ("en", "Answer:", None),
+    ("en", "Answer: Donte\u0301 \u22125\u20136", "Donté -5-6"),
+    ("da", "Facit.\nSvaret: 12", "12"),
+    ("da", "**Svaret (i point):**\n\n12", "12"),
+    ("da", "Besvaret: 12", None),
+    ("da", "Ansvar: 12", None),
+    ("da", "Answer: 12", "12"),
+    ("sv", "Svaret:\n12", "12"),
+    ("nb", "Svaret: 11\nSvar: 12", "12"),
+    ("de", "Die Antwort: 12", "12"),
+    ("nl", "**Antwoord:** 12", "12"),
+]
 
 
-def their_answer(text: str) -> str:
-    """The text that inspect_evals scores: after the first label, on its line or below."""
-    small, at = text.lower(), -1
-    while (at := small.find("answer", at + 1)) >= 0:
-        colon, mark, rest = text[at + len("answer") :].partition(":")
-        if mark and not colon.strip() and rest.strip():
-            return rest.lstrip().split("\n")[0]
-    return text
-
-
-def test_answers_are_found_as_inspect_evals_finds_them_but_for_what_is_named():
-    for language, text, answer, gold, difference in ANSWERS:
-        assert DROP.answer(text, language) == (one_form(text) if answer is None else answer), text
-        ours = DROP.score(text, [gold], language=language)["f1_words"]
-        theirs = f1_words(their_answer(text), [gold], language)
-        assert ours == theirs or difference is not None, (text, ours, theirs)
-
-
-texts = st.text("aAtheæ å0123,.-\n;$%()'“ and", max_size=25)
+@pytest.mark.parametrize(("language", "text", "answer"), ANSWERS)
+def test_the_answer_is_what_follows_the_last_label(language, text, answer):
+    assert DROP.answer(text, language) == (one_form(text) if answer is None else answer)
 
 
 @pytest.mark.parametrize(
@@ -269,15 +224,7 @@ def test_a_number_in_words_stays_whole_in_a_list():
     assert drop_em("twelve, four and one hundred", [("104", "12")]) == 0
 
 
-SHAPES = [
-    "“{}”",
-    "»{}«",
-    "„{}“",
-    "‚{}‘",
-    "{}…",
-    "— {}",
-    "{}™",
-]
+SHAPES = ["“{}”", "»{}«", "„{}“", "‚{}‘", "{}…", "— {}", "{}™"]
 
 
 @pytest.mark.parametrize("language", [*AND, "fo", "is", "nn"])
@@ -417,51 +364,39 @@ def test_danish_number_words():
 
 
 @pytest.mark.parametrize(
-    ("english", "plain"),
+    ("language", "text", "plain"),
     [
-        ("1,234.50 yards", "1234.50 yards"),
-        ("3,5", "3,5"),
-        ("One.", "1"),
-        ("A", "A"),
-        ("Someone lent nobody anything", "Someone lent nobody anything"),
-        ("twenty-five", "25"),
-        ("one hundred and four men and ten women", "104 men and 10 women"),
-        ("three-hundred-and-two", "302"),
-        ("two thousand three hundred forty-one", "2341"),
-        ("three million", "3 million"),
-        ("hundreds of thousands", "hundreds of thousands"),
-        ("- two\n-three", "- 2\n3"),
-        ("an eighteen-year-old", "an 18-year-old"),
-        ("1886-05-03", "3 May 1886"),
-        ("3/5/1886", "3/5/1886"),
+        ("en", "1,234.50 yards", "1234.50 yards"),
+        ("en", "3,5", "3,5"),
+        ("en", "One.", "1"),
+        ("en", "A", "A"),
+        ("en", "Someone lent nobody anything", "Someone lent nobody anything"),
+        ("en", "one hundred and four men and ten women", "104 men and 10 women"),
+        ("en", "three-hundred-and-two", "302"),
+        ("en", "two thousand three hundred forty-one", "2341"),
+        ("en", "three million", "3 million"),
+        ("en", "hundreds of thousands", "hundreds of thousands"),
+        ("en", "- two\n-three", "- 2\n3"),
+        ("en", "an eighteen-year-old", "an 18-year-old"),
+        ("en", "1886-05-03", "3 May 1886"),
+        ("en", "3/5/1886", "3/5/1886"),
+        ("da", "3,5", "3.5"),
+        ("da", "12.500,25 kr.", "12500.25 kr."),
+        ("da", "halvanden", "1.5"),
+        ("da", "fem og tyve", "5 og 20"),
+        ("da", "tre millioner", "3 millioner"),
+        ("da", "kl. 12.30", "kl. 12.30"),
+        ("da", "192.168.1.1", "192.168.1.1"),
+        ("da", "En hund", "En hund"),
+        ("da", "Én hund", "1 hund"),
+        ("da", "Et.", "1"),
+        ("da", "3/5 1886", "3 maj 1886"),
+        ("da", "03.05.1886", "3 maj 1886"),
+        ("da", "A\u030arhus", "Århus"),
     ],
 )
-def test_english_numbers_and_dates_by_hand(english, plain):
-    assert languages.load("en").numbers.plain(english) == plain
-
-
-@pytest.mark.parametrize(
-    ("danish", "plain"),
-    [
-        ("3,5", "3.5"),
-        ("12.500,25 kr.", "12500.25 kr."),
-        ("tolv", "12"),
-        ("halvanden", "1.5"),
-        ("fem og tyve", "5 og 20"),
-        ("tre millioner", "3 millioner"),
-        ("kl. 12.30", "kl. 12.30"),
-        ("192.168.1.1", "192.168.1.1"),
-        ("En hund", "En hund"),
-        ("Én hund", "1 hund"),
-        ("Et.", "1"),
-        ("3/5 1886", "3 maj 1886"),
-        ("03.05.1886", "3 maj 1886"),
-        ("1886-05-03", "3 maj 1886"),
-        ("A\u030arhus", "Århus"),
-    ],
-)
-def test_danish_numbers_and_dates_by_hand(danish, plain):
-    assert languages.load("da").numbers.plain(danish) == plain
+def test_numbers_and_dates_by_hand(language, text, plain):
+    assert languages.load(language).numbers.plain(text) == plain
 
 
 def test_without_scipy_drop_says_what_to_install(monkeypatch):

@@ -158,65 +158,39 @@ def test_reader_recovers_every_combination(haystack, key_type, value_type, langu
         assert len(sample.outputs) == 1
 
 
-# round(linspace(0, 100, 40)), written out.
-DEPTHS = [
-    0, 3, 5, 8, 10, 13, 15, 18, 21, 23, 26, 28, 31, 33, 36, 38, 41, 44, 46, 49,
-    51, 54, 56, 59, 62, 64, 67, 69, 72, 74, 77, 79, 82, 85, 87, 90, 92, 95, 97, 100,
-]  # fmt: skip
-
-
-def longest_unit(haystack: str, language: str, words) -> int:
-    """Tokens of the longest unit that a needle can be moved by, counted without the haystack."""
-    pack = languages.load(language)
-    if haystack == "noise":
-        return words.count("\n" + pack.noise)
-    if haystack == "needle":
-        return 60
-    units = [unit for text in pack.essays for unit in re.split(r"(?<=[.!?])\s+", text)]
-    return max(words.counts(units)) + 1
-
-
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("task", VARIANTS)
 def test_needles_lie_where_the_record_says(task, language, words):
-    haystack = HAYSTACK_OF[task]
-    unit = longest_unit(haystack, language, words)
     data = Dataset(task, 2000, language, words, num_samples=20)
     for sample, wanted in zip(data, planned(data, 20), strict=True):
-        reading = read(sample.input, language)
-        begin = sample.input.index(reading.context)
-        spans = [
-            (match.start(), match.end(), match[2])
-            for match in NEEDLE[language].finditer(reading.context + "\n")
-        ]
-        if haystack == "needle":
-            spans = [span for span in spans if span[2] == sample.outputs[0]]
-        needle_tokens = [words.count(reading.context[a:b]) for a, b, _ in spans]
-        whole = words.count(reading.context)
-        hay = whole - sum(needle_tokens)
-        measured = {}
-        for number, (start, _, value) in enumerate(spans):
-            before = words.count(reading.context[:start])
-            reached = 100 * before / (whole - needle_tokens[number])
-            share = 100 * (before - sum(needle_tokens[:number])) / hay
-            measured[value] = reached, share, words.count(sample.input[: begin + start])
+        context = read(sample.input, language).context
+        begin, whole = sample.input.index(context), words.count(context)
+        found = [*NEEDLE[language].finditer(context + "\n")]
+        if HAYSTACK_OF[task] == "needle":
+            found = [match for match in found if match[2] == sample.outputs[0]]
+        size = {match[2]: words.count(match[0]) for match in found}
+        hay, passed, measured = whole - sum(size.values()), 0, {}
+        for match in found:
+            before = words.count(context[: match.start()])
+            reached = 100 * before / (whole - size[match[2]])
+            position = words.count(sample.input[: begin + match.start()])
+            measured[match[2]] = reached, 100 * (before - passed) / hay, position
+            passed += size[match[2]]
+        # First the needles that are asked for, then the others.
+        values = [*sample.outputs, *(value for value in measured if value not in sample.outputs)]
+        asked = len(sample.outputs)
         for value, depth, position in zip(
-            sample.outputs, sample.depths, sample.token_positions, strict=False
+            values[:asked], sample.depths[:asked], sample.token_positions[:asked], strict=True
         ):
-            reached, _, tokens_before = measured[value]
-            assert depth == pytest.approx(reached, abs=0.2)
+            assert depth == pytest.approx(measured[value][0], abs=0.2)
             # The space before a needle is part of its first token with this tokenizer.
-            assert tokens_before - position in (0, 1)
-        # What nobody asks for is recorded behind the answers.
-        unasked = sorted(reached for value, (reached, _, _) in measured.items()
-                         if value not in sample.outputs)  # fmt: skip
-        others = sorted(sample.depths[len(sample.outputs) :])
-        assert others == pytest.approx(unasked, abs=0.2)
+            assert measured[value][2] - position in (0, 1)
+        others = sorted(measured[value][0] for value in values[asked:])
+        assert sorted(sample.depths[asked:]) == pytest.approx(others, abs=0.2)
         # Of the haystack, less than a unit more or less lies before it than was planned.
-        shares = [measured[value][1] for value in sample.outputs]
-        asked, left = wanted[: len(shares)], sorted(wanted[len(shares) :])
-        shares += sorted(measured[value][1] for value in measured if value not in sample.outputs)
-        assert shares == pytest.approx(asked + left, abs=100 * unit / hay)
+        shares = [measured[value][1] for value in values]
+        shares[asked:], wanted[asked:] = sorted(shares[asked:]), sorted(wanted[asked:])
+        assert shares == pytest.approx(wanted, abs=100 * (data.maker.filler.longest + 1) / hay)
 
 
 @pytest.mark.parametrize("task", ["niah_multikey_1", "niah_multivalue", "niah_multiquery"])
@@ -279,12 +253,12 @@ def question_at(sample: Sample) -> int:
 )
 def test_reader_recovers_what_shares_a_context(task, knobs, queries, language, words):
     knobs = {"num_needle_k": VARIANTS[task][2], **knobs}
-    length = 5000 if task == "niah_multikey_3" or queries > len(DEPTHS) else 2600
+    length = 5000 if task == "niah_multikey_3" or queries > 40 else 2600
     data = Dataset(
         task, length, language, words, num_samples=queries + 2, knobs=knobs,
         queries_per_context=queries,
     )  # fmt: skip
-    unit = longest_unit(data.row.haystack, language, words)
+    unit = data.maker.filler.longest + 1
     groups = contexts(data)
     assert [len(group) for group in groups] == [queries, 2]
     assert read(groups[0][0].input, language).needles != read(groups[1][0].input, language).needles

@@ -57,25 +57,12 @@ def test_what_stands_beside_the_scores():
     assert not {*told} & {*metrics.MEASURES}
 
 
-def test_the_line_of_the_answer_is_found_in_its_language():
-    pred = "I byen.\nSvar: Ribe"
-    for language, found in {"da": True, "en": False}.items():
-        told = DROP.diagnose(pred, [["Ribe"]], language)
-        assert (told["no_answer_line"], told["pred_len"]) == (not found, 1 if found else 4)
-        assert DROP.score(pred, ["Ribe"], language=language)["em_raw"] == found
-
-
 @pytest.mark.parametrize("scoring", [LIST, ANY, READING, DROP])
 @pytest.mark.parametrize(
     ("pred", "gold"),
     [
         ("Dont&#233;", "Dont\u00e9"),
         ("Donte\u0301", "Dont\u00e9"),
-        ("Dont\u00e9", "Dont&eacute;"),
-        ("Dont\u00e9", "Donte\u0301"),
-        ("\u22125", "-5"),
-        ("\uff0d5", "-5"),
-        ("-5", "\u22125"),
         ("stille\u2011hylde", "stille-hylde"),
         ("Fog &amp; S&oslash;n", "Fog & S\u00f8n"),
     ],
@@ -102,12 +89,8 @@ def test_a_table_of_scores_knows_the_golds_and_the_language(monkeypatch):
     assert analysis.of_measure(table)["measure"].tolist() == ["drop_f1"]
 
 
-def test_an_unknown_measure_is_called_one():
+def test_measures_are_known_and_a_fault_is_no_score():
     with pytest.raises(ParameterError, match=r"^measure is 'recal', but must be one of all_match"):
         Scoring(("recal",), "recal", "recal")
-
-
-def test_a_fault_is_no_score():
-    assert "over_answering" in LIST.measures
     with pytest.raises(ParameterError, match=r"primary is 'over_answering'"):
         replace(LIST, primary="over_answering")

@@ -91,10 +91,7 @@ def check_list(program: str, query: str, needed: list[str]) -> None:
 
 @pytest.mark.parametrize("task", TRACES)
 @pytest.mark.parametrize("language", ["da", "en"])
-@pytest.mark.parametrize(
-    ("kind", "length"),
-    [("nasty", 1024), ("llama2", 4096), ("words", 65_536)],
-)
+@pytest.mark.parametrize(("kind", "length"), [("nasty", 1024), ("llama2", 4096), ("words", 65_536)])
 def test_python_computes_every_answer(task, language, kind, length):
     asked = {"num_samples": {1024: 6, 4096: 6}.get(length, 1), "format": PromptFormat(chat=False)}
     data = Dataset(task, length, language, make_tokenizer(kind), **asked)

@@ -72,15 +72,6 @@ def pairs(language: Language) -> list[Pair]:
     ]
 
 
-class Mention(NamedTuple):
-    """A person in the text. The people in the questions have the first numbers."""
-
-    number: int
-    depth: float
-    name: str
-    pair: Pair
-
-
 @dataclass(frozen=True)
 class Associations(Task):
     """A task of associations, in essays or in the user's own texts.
@@ -133,23 +124,23 @@ class Associations(Task):
             names.append(fresh("name", partial(self._draw_name, names, rng)))
         numbers = rng.sample(range(count), count)
         depths = [depth_of(index)] if count == 1 else depths_of(count, rng)
+        # The people who can be asked for come first.
         mentions = [
-            Mention(number, depth, names[number], drawn[number])
-            for number, depth in zip(numbers, depths, strict=True)
+            self._needle(names[number], drawn[number], depth)
+            for number, depth in sorted(zip(numbers, depths, strict=True))
         ]
         mentions += self._mention_others(drawn, names, random.Random(rng.getrandbits(64)))
-        mentions.sort(key=lambda mention: mention.depth)
-        needles = [self._needle(mention) for mention in mentions]
-        places = sorted(range(len(mentions)), key=lambda place: mentions[place].number)
+        order = sorted(range(len(mentions)), key=lambda number: mentions[number].depth)
+        needles = [mentions[number] for number in order]
+        places = {number: place for place, number in enumerate(order)}
         drafts = []
-        for number in range(queries):
-            pair = drawn[number]
-            query, step = pair.hops[self.num_hops - 1], STEPS[self.num_hops - 1]
-            question = self.language.fill(SECTION, pair.kind, step, query=query)
+        for number, (kind, thing, hops) in enumerate(drawn[:queries]):
+            query = hops[self.num_hops - 1]
+            question = self.language.fill(SECTION, kind, STEPS[self.num_hops - 1], query=query)
             draft = Draft(*self.language.question(SECTION, question=question), [names[number]])
             draft.needles, draft.asked = needles, 1
-            draft.order = [places[number], *places[:number], *places[number + 1 :]]
-            draft.facts = {"kind": pair.kind, "thing": pair.thing, "query": query}
+            draft.order = [places[at] for at in dict.fromkeys([number, *range(len(mentions))])]
+            draft.facts = {"kind": kind, "thing": thing, "query": query}
             drafts.append(draft)
         return drafts, partial(self.filler.draw, rng=rng)
 
@@ -168,7 +159,7 @@ class Associations(Task):
 
     def _mention_others(
         self, drawn: Sequence[Pair], names: Sequence[str], rng: random.Random
-    ) -> list[Mention]:
+    ) -> list[Needle]:
         """Mention other people, and those in the questions, in connection with other things.
 
         A longer text has all mentions of a shorter one.
@@ -187,13 +178,12 @@ class Associations(Task):
         mentions = []
         for at in range(max(OTHERS, MENTIONS * self.budget.length // 1000)):
             pair, depth = rng.choice(others), rng.choice(DEPTHS)
-            mentions.append(Mention(len(names) + at, depth, people[at % len(people)], pair))
+            mentions.append(self._needle(people[at % len(people)], pair, depth))
         return mentions
 
-    def _needle(self, mention: Mention) -> Needle:
-        _, depth, name, (kind, thing, _) = mention
-        text = self.language.fill(SECTION, kind, "needle", name=name, thing=thing)
-        return Needle.holding(name, text, depth, thing)
+    def _needle(self, name: str, pair: Pair, depth: float) -> Needle:
+        text = self.language.fill(SECTION, pair.kind, "needle", name=name, thing=pair.thing)
+        return Needle.holding(name, text, depth, pair.thing)
 
     # --- The answer --------------------------------------------------------------------------
 

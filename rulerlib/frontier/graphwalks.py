@@ -39,7 +39,8 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from statistics import fmean
@@ -48,14 +49,14 @@ from typing import ClassVar
 from rulerlib import frontier
 from rulerlib.errors import flag, one_of, whole_number
 from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Filling, Needle, depths_of
+from rulerlib.haystack import Draft, Filling, Haystack, Needle, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import answer_line, f1
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task, fresh
-from rulerlib.tokens import Tokenizer, costs
+from rulerlib.tokens import costs
 
 OPERATIONS = {"bfs": 1, "parents": -1}
 """What is asked for, and whether edges are followed (1) or against their direction (-1)."""
@@ -92,53 +93,12 @@ _AROUND = " \t\n`'\"*."
 Edge = tuple[str, str]
 
 
-class Edges:
-    """The names of nodes, and what the edges between them cost in tokens.
-
-    ``sources`` and ``targets`` say what each name adds before and after the arrow.
-    """
-
-    seam, additive = "\n", True
-
-    def __init__(self, names: Sequence[str], tokenizer: Tokenizer) -> None:
-        before = costs([f"{name} ->" for name in names], self.seam, tokenizer)
-        after = costs(names, " ", tokenizer)
-        self.names = names
-        self.sources = dict(zip(names, before, strict=True))
-        self.targets = dict(zip(names, after, strict=True))
-        self.longest = max(before) + max(after)
-        pairs = zip(before[:SAMPLED], after[1 : SAMPLED + 1], strict=True)
-        self.mean = fmean(source + target for source, target in pairs)
-
-    def cost(self, edge: Edge) -> int:
-        """Return the tokens that an edge adds."""
-        return self.sources[edge[0]] + self.targets[edge[1]]
-
-
 def poisson(mean: float, rng: random.Random) -> int:
     """Return a number drawn from a Poisson distribution, by Knuth's method."""
     count, product = 0, rng.random()
     while product > math.exp(-mean):
         count, product = count + 1, product * rng.random()
     return count
-
-
-def layers(children: Mapping[str, Iterable[str]], start: str, depth: int) -> list[list[str]]:
-    """Return the nodes at depths 0 to ``depth`` from a start, by breadth-first search.
-
-    >>> layers({"a": "bc", "b": "ca", "c": "d"}, "a", 2)
-    [['a'], ['b', 'c'], ['d']]
-    """
-    reached, walked = {start}, [[start]]
-    for _ in range(depth):
-        ends = [end for node in walked[-1] for end in children.get(node, ())]
-        walked.append([node for node in dict.fromkeys(ends) if node not in reached])
-        reached.update(walked[-1])
-    return walked
-
-
-Walk = tuple[dict[str, list[str]], int, list[list[str]]]
-"""The ends of the edges of each node walked from, the number of names used, the nodes by depth."""
 
 
 # --- The score ----------------------------------------------------------------------------------
@@ -249,32 +209,38 @@ class GraphWalks(Task):
     # --- The generator -----------------------------------------------------------------------
 
     @cached_property
-    def filler(self) -> Edges:  # type: ignore[override]  # Its units have parts.
-        """The edges between at least as many nodes as the largest graph has."""
-        edges = self._edges(NAMES)
-        times = math.ceil(self._nodes(self.budget.length, edges) / NAMES)
-        return edges if times <= 1 else self._edges(min(times * NAMES, 16**self.name_length // 2))
+    def filler(self) -> Haystack:
+        """A few edges, from which follows how many a graph has."""
+        edges = itertools.pairwise(self._names(SAMPLED + 1))
+        return Haystack([" -> ".join(edge) for edge in edges], "\n", self.budget.tokenizer)
 
-    def _edges(self, count: int) -> Edges:
-        """Return the edges between ``count`` nodes; the first names are the same for any count."""
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of at least as many nodes as the largest graph has."""
+        return self._names(NAMES * max(1, math.ceil(self._nodes(self.budget.length) / NAMES)))
+
+    def _names(self, count: int) -> list[str]:
+        """Return different names; the first ones are the same for any count."""
         rng, names = random.Random(f"{self.seed} names"), dict[str, None]()
         while len(names) < count:
             names[f"{rng.randrange(16**self.name_length):0{self.name_length}x}"] = None
-        return Edges([*names], self.budget.tokenizer)
+        return [*names]
 
-    def _nodes(self, tokens: float, edges: Edges) -> int:
+    def _nodes(self, tokens: float) -> int:
         """Return the number of nodes of a graph with this number of tokens."""
         edges_per_node = ON + BACK if self.operation == "bfs" else PARENTS
-        return round(tokens / edges.mean / edges_per_node)
+        return round(tokens / fmean(self.filler.costs) / edges_per_node)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return the questions about a graph, and a function that adds edges of other nodes."""
         # From the first names, so that they are the same at every length.
-        names = rng.sample(self.filler.names[:NAMES], MOST_NODES * queries)
-        children, size, walks = dict[str, list[str]](), 0, list[list[list[str]]]()
+        names = rng.sample(self.names[:NAMES], MOST_NODES * queries)
+        children, walks = dict[str, list[str]](), list[list[list[str]]]()
         for _ in range(queries):
-            children, size, walked = fresh("walk", partial(self._walk, children, size, names, rng))
+            new, walked = fresh("walk", partial(self._walk, names, rng))
+            children |= new
             walks.append(walked)
+            names = names[sum(map(len, walked)) :]
         edges = [(node, end) for node, ends in children.items() for end in ends]
         rng.shuffle(edges)
         needles = []
@@ -282,40 +248,40 @@ class GraphWalks(Task):
             # The node that a walk reaches is the value.
             needles.append(Needle.holding(end, " -> ".join(self._directed(node, end)), depth, node))
         drafts = [self._ask(walked, children, edges, needles) for walked in walks]
-        return drafts, partial(self._fill, children, names[:size], rng.getrandbits(64))
+        return drafts, partial(self._fill, children, walks, rng.getrandbits(64))
 
     def _directed(self, node: str, end: str) -> Edge:
         """Return the edge that leads a walk from a node to another one."""
         return (end, node) if self.operation == "parents" else (node, end)
 
     def _walk(
-        self, before: dict[str, list[str]], size: int, names: Sequence[str], rng: random.Random
-    ) -> Walk | None:
-        """Return one more walk through a graph, or None if it is too long or has a bad answer."""
+        self, names: Sequence[str], rng: random.Random
+    ) -> tuple[dict[str, list[str]], list[list[str]]] | None:
+        """Return the ends of the edges of each node walked from, and the nodes by depth.
+
+        The nodes have the first of the names. None if the walk is too long or has a bad answer.
+        """
         bfs = self.operation == "bfs"
-        steps = (self.depth or rng.choice(DEPTHS)) if bfs else 1
-        children, walked, size, edges = dict(before), [[names[size]]], size + 1, 0
-        for step in range(steps):
+        depth = (self.depth or rng.choice(DEPTHS)) if bfs else 1
+        children, walked, left = dict[str, list[str]](), [[names[0]]], names[1:]
+        for step in range(depth):
             reached = [node for layer in walked for node in layer]
             layer = list[str]()
             for node in walked[-1]:
-                mean = PARENTS if not bfs else ON if step else FIRST
-                count = poisson(mean, rng)
-                if size + count > len(names):
+                count = poisson(PARENTS if not bfs else ON if step else FIRST, rng)
+                if count > len(left):
                     return None
-                new = names[size : size + count]
-                size += count
+                new, left = left[:count], left[count:]
                 back = rng.choices(reached, k=poisson(BACK, rng)) if bfs else []
                 children[node] = [*new, *(end for end in dict.fromkeys(back) if end != node)]
-                edges += len(children[node])
                 layer += new
             walked.append(layer)
-        answers = walked[-1]
-        if len(answers) > MOST_ANSWERS or edges > FIRST_EDGES + MORE_EDGES * (steps - 1):
+        edges = sum(map(len, children.values()))
+        if len(layer) > MOST_ANSWERS or edges > FIRST_EDGES + MORE_EDGES * (depth - 1):
             return None
-        if not answers and (bfs or rng.random() >= EMPTY_KEPT):
+        if not layer and (bfs or rng.random() >= EMPTY_KEPT):
             return None
-        return children, size, walked
+        return children, walked
 
     def _ask(
         self,
@@ -335,38 +301,36 @@ class GraphWalks(Task):
         way = [(node, end) for layer in walked[:-1] for node in layer for end in children[node]]
         # First an edge to each answer, the first one on the way: it does not skip a depth.
         leading = {end: (node, end) for node, end in reversed(way)}
-        needed = dict.fromkeys([*(leading[node] for node in nodes), *way])
-        draft.asked = len(needed)
-        if needed:
+        draft.asked = len(way)
+        if way:
             places = {edge: at for at, edge in enumerate(edges)}
-            draft.order = [places[edge] for edge in dict.fromkeys([*needed, *edges])]
+            first = [leading[node] for node in nodes]
+            draft.order = [places[edge] for edge in dict.fromkeys([*first, *way, *edges])]
         return draft
 
     def _fill(
-        self, children: dict[str, list[str]], names: list[str], state: int, room: int
+        self, children: dict[str, list[str]], walks: list[list[list[str]]], state: int, room: int
     ) -> Filling:
         """Return edges that leave other nodes than those of the walks."""
-        rng, pool = random.Random(state), self.filler
-        total = room + sum(len(ends) for ends in children.values()) * pool.mean
-        count = min(max(self._nodes(total, pool), len(names) + SPARE), len(pool.names))
-        first = rng.randrange(len(pool.names))
-        others = [*pool.names[first:], *pool.names[:first]]
-        nodes = [*dict.fromkeys([*names, *others])][:count]
+        rng, mean = random.Random(state), fmean(self.filler.costs)
+        names = [node for walked in walks for layer in walked for node in layer]
+        count = self._nodes(room + sum(map(len, children.values())) * mean)
+        first = rng.randrange(len(self.names))
+        others = [*self.names[first:], *self.names[:first]]
+        nodes = [*dict.fromkeys([*names, *others])][: max(count, len(names) + SPARE)]
         starts = [node for node in nodes if node not in children]
-        edges, used = dict[Edge, int](), 0
-        while used <= room and len(edges) < len(starts) * (len(nodes) - 1):
-            some = int(max(0, room - used) / pool.mean)
+        lines, used = dict[str, int](), 0
+        while used <= room and len(lines) < len(starts) * (len(nodes) - 1):
+            some = int(max(0, room - used) / mean)
             # A few more: some are drawn twice, and some cost less than the mean.
             some += some // 64 + SPARE
-            drawn = rng.choices(starts, k=some), rng.choices(nodes, k=some)
-            for node, end in zip(*drawn, strict=True):
-                if node != end:
-                    edge = self._directed(node, end)
-                    edges[edge] = pool.cost(edge)
-            used = sum(edges.values())
-        added = [*edges.values()]
+            pairs = zip(rng.choices(starts, k=some), rng.choices(nodes, k=some), strict=True)
+            drawn = [" -> ".join(self._directed(*pair)) for pair in pairs if pair[0] != pair[1]]
+            lines.update(zip(drawn, costs(drawn, "\n", self.budget.tokenizer), strict=True))
+            used = sum(lines.values())
+        units, added = [*lines], [*lines.values()]
         count = bisect.bisect_right([*itertools.accumulate(added)], room)
-        return Filling([" -> ".join(edge) for edge in edges][:count], added[:count], pool.seam)
+        return Filling(units[:count], added[:count], "\n")
 
     # --- The answer --------------------------------------------------------------------------
 
@@ -375,9 +339,8 @@ class GraphWalks(Task):
         language, text = prediction.others.get("language") or "en", prediction.pred.strip()
         nodes = nodes_of(SETS.answer(text, language))
         if nodes is None:
-            if mistakes.refused(text):
-                return "refused"
-            return "cut off" if cut_off else "no final line" if text else "empty"
+            kind = mistakes.opening(text, cut_off, mistakes.refused(text))
+            return kind or ("cut off" if cut_off else "no final line")
         wrong = nodes.difference(prediction.outputs)
         walked = walk_in(prediction.input, frontier.load(language, "graphwalks"))
         if any(not wrong.isdisjoint(layer) for layer in walked):
@@ -398,11 +361,16 @@ def walk_in(prompt: str, language: Language) -> list[list[str]]:
     for operation, direction in OPERATIONS.items():
         names = language.unfill(prompt, "graphwalks", operation, "template")
         if names:
-            children: dict[str, list[str]] = {}
+            children = defaultdict[str, list[str]](list)
             for edge in _EDGE.findall(names["context"]):
                 node, end = edge[::direction]
-                children.setdefault(node, []).append(end)
-            return layers(children, names["query"], int(names.get("depth", 1)) + 1)
+                children[node].append(end)
+            reached, walked = {names["query"]}, [[names["query"]]]
+            for _ in range(int(names.get("depth", 1)) + 1):
+                ends = dict.fromkeys(end for node in walked[-1] for end in children[node])
+                walked.append([node for node in ends if node not in reached])
+                reached.update(walked[-1])
+            return walked
     return []
 
 

@@ -353,12 +353,12 @@ class Lines(Ladder):
     def _draw_others(self, count: int) -> tuple[list[str], set[str]]:
         rng, taken, lines = random.Random(f"{self.seed} lines"), set[str](), list[str]()
         for _ in range(count):
-            key, values = self._draw(rng, taken, set())
+            key, values = self._draw(rng, taken)
             lines += [self._line(key, value) for value in values]
         return lines, taken
 
-    def _draw(self, rng: random.Random, taken: set[str], others: set[str]) -> tuple[str, list[str]]:
-        """Return a key and its values, none of which is taken or another's, and take them."""
+    def _draw(self, rng: random.Random, taken: set[str]) -> tuple[str, list[str]]:
+        """Return a key and its values, none of which is taken, and add them to ``taken``."""
         basic, new = self.step == "basic", list[str]()
         while len(new) < 1 + self.lines:
             if new:
@@ -366,9 +366,9 @@ class Lines(Ladder):
             else:
                 drawn = value_of("words" if basic else "numbers", self.language, rng)
                 # There are few words: a number makes further keys of them.
-                if basic and (drawn in taken or drawn in others):
+                if basic and drawn in taken:
                     drawn += f"-{rng.randrange(10, 100)}"
-            if drawn not in taken and drawn not in others:
+            if drawn not in taken:
                 taken.add(drawn)
                 new.append(drawn)
         return new[0], new[1:]
@@ -385,24 +385,28 @@ class Lines(Ladder):
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return a question about each of ``queries`` keys, and a function that adds lines."""
-        taken, others = set[str](), self._others[1]
-        groups = [self._draw(rng, taken, others) for _ in range(queries)]
+        taken = {*self._others[1]}
+        groups = [self._draw(rng, taken) for _ in range(queries)]
         pairs = [(key, value) for key, values in groups for value in values]
         rng.shuffle(pairs)
         depths: list[float] = depths_of(len(pairs), rng)
         if self.lines == 1:
             depths = sorted(depth_of(index * queries + at) for at in range(queries))
-        needles = []
-        for (key, value), depth in zip(pairs, depths, strict=True):
-            text, wanted = self._line(key, value), value
-            if self.solved:
-                # The letter of the right option, which its full stop tells from other letters.
-                wanted = solution(value, self.language)
-            start = text.rindex(f"{wanted}." if self.solved else wanted)
-            needles.append(Needle(text, depth, (start, start + len(wanted)), key))
+        needles = [
+            self._needle(key, value, depth)
+            for (key, value), depth in zip(pairs, depths, strict=True)
+        ]
         nth = rng.randrange(self.lines)
         drafts = [self._ask(key, pairs, needles, nth) for key, _ in groups]
         return drafts, partial(self._take, rng.getrandbits(64))
+
+    def _needle(self, key: str, value: str, depth: float) -> Needle:
+        line = self._line(key, value)
+        if not self.solved:
+            return Needle.holding(value, line, depth, key)
+        # The letter of the right option, which its full stop tells from other letters.
+        start = line.rindex(f"{solution(value, self.language)}.")
+        return Needle(line, depth, (start, start + 1), key)
 
     def _ask(
         self, key: str, pairs: Sequence[tuple[str, str]], needles: list[Needle], nth: int
@@ -455,20 +459,16 @@ class Lines(Ladder):
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-ZÀ-ÖØ-Þ])")
 
 
-def number_of(document: int) -> str:
-    """Return the number of seven digits of a document; no two have the same."""
-    return str(document * 7_368_787 % 9_000_000 + 1_000_000)
-
-
 # Thousands of documents, needed at every length.
 @lru_cache(4)
 def numbered(rows: Rows) -> Rows:
-    """Return the documents after their numbers."""
-    texts = [rows.document(at) for at in range(rows.num_documents)]
-    return Rows(
-        [f"{number_of(at)}:\n{text}" for at, text in enumerate(texts)],
-        [(rows.question(at), rows.related(at)) for at in range(rows.num_questions)],
-    )
+    """Return the documents after their numbers of seven digits, no two of which are the same."""
+    texts = [
+        f"{at * 7_368_787 % 9_000_000 + 1_000_000}:\n{rows.document(at)}"
+        for at in range(rows.num_documents)
+    ]
+    pairs = [(rows.question(at), rows.related(at)) for at in range(rows.num_questions)]
+    return Rows(texts, pairs)
 
 
 @dataclass(frozen=True)
@@ -519,7 +519,7 @@ class Documents(Ladder, DocumentTask):
             draft.needles.append(Needle(document, depth, value))
         self.record_targets(draft, question, [*placed])
         if self.step in ("basic", "easy"):
-            draft.outputs = [number_of(target) for target in question.targets]
+            draft.outputs = [self.rows.document(target)[:7] for target in question.targets]
             for target, needle in zip(placed, draft.needles, strict=True):
                 needle.value = (0, 7) if target in question.targets else None
         draft.answer = written(

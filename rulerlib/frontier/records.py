@@ -32,24 +32,23 @@ import itertools
 import math
 import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from statistics import fmean
 from typing import ClassVar, NamedTuple
 
 from rulerlib import frontier
 from rulerlib.errors import number, one_of, whole_number
 from rulerlib.filling import Filled, Take
-from rulerlib.haystack import Draft, Filling, Sized, largest
+from rulerlib.haystack import Draft, Filling, Haystack, Sized, largest
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task
-from rulerlib.tokens import Tokenizer, costs
+from rulerlib.tokens import costs
 
 WAYS = {
     "count": ("count",),
@@ -58,11 +57,13 @@ WAYS = {
 }
 """The kinds of questions, in turn, by the parameter ``ask``."""
 
+NAMED = {"count": 1, "most": 0, "least": 0, "compare": 2}
+"""The number of subjects that a question of each kind names."""
+
 DAYS = [str(datetime.date(2024, 1, 1) + datetime.timedelta(day)) for day in range(366)]
 
-# Sentences per subject in a dataset, the most subjects and people, and the number of messages whose
-# mean cost is taken for that of all.
-SENTENCES, MOST_LABELS, MOST_USERS, SAMPLED = 600, 8, 24, 256
+# Sentences per subject in a dataset, and the most subjects and people.
+SENTENCES, MOST_LABELS, MOST_USERS = 600, 8, 24
 
 # Weights and the scale are whole numbers, so that no machine rounds differently. A few more
 # messages of one subject may fill the last tokens.
@@ -92,11 +93,6 @@ class Selection(NamedTuple):
     within: str
     days: list[str]
     users: list[str]
-
-
-def choices(way: str, labels: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the subjects that a question of a kind can name."""
-    return [*itertools.combinations(labels, {"count": 1, "compare": 2}.get(way, 0))]
 
 
 # Tens of thousands of sentences, needed for every sample.
@@ -141,39 +137,6 @@ def least_counts(asked: Iterable[tuple[str, int]], labels: int) -> list[int]:
     return [sum(more[rank:]) for rank in range(labels)]
 
 
-class Messages:
-    """The costs in tokens of the pieces of messages: dates, people, and sentences by subject."""
-
-    seam, additive = "\n", True
-
-    def __init__(self, language: Language, seed: str, tokenizer: Tokenizer) -> None:
-        def cost(seam: str, texts: Sequence[str], end: str = "") -> dict[str, int]:
-            added = costs([text + end for text in texts], seam, tokenizer)
-            return dict(zip(texts, added, strict=True))
-
-        rng, by_label = random.Random(f"{seed} sentences"), dict[str, list[str]]()
-        for sentence, label in grammar(language).items():
-            by_label.setdefault(label, []).append(sentence)
-        self.dates = cost("\n", DAYS, " |")
-        self.users = cost(" ", language.section("records")["users"], " |")
-        self.sentences = {
-            label: [*cost(" ", rng.sample(texts, min(SENTENCES, len(texts)))).items()]
-            for label, texts in by_label.items()
-        }
-        whole = [cost for sentences in self.sentences.values() for _, cost in sentences]
-        dates, users = [*self.dates.values()], [*self.users.values()]
-        self.longest = max(dates) + max(users) + max(whole)
-        self.cheapest = min(dates) + min(users) + min(whole)
-        some = whole[:: len(whole) // SAMPLED]
-        parts = zip(some, itertools.cycle(dates), itertools.cycle(users), strict=False)
-        self.mean = math.floor(fmean(sum(costs) for costs in parts))
-
-    def heads(self, days: Sequence[str], users: Sequence[str]) -> list[tuple[str, int]]:
-        """Return the text before the sentence, and its cost, of all people on all days."""
-        pairs = itertools.product(days or self.dates, users)
-        return [(f"{day} | {user} | ", self.dates[day] + self.users[user]) for day, user in pairs]
-
-
 @dataclass(frozen=True)
 class Stream:
     """An endless stream of messages about one subject in one part, drawn from a seed.
@@ -183,8 +146,8 @@ class Stream:
     """
 
     seed: str
-    heads: Sequence[tuple[str, int]]
-    sentences: Sequence[tuple[str, int]]
+    heads: Sequence[str]
+    sentences: Sequence[str]
     least: int
     weight: int
 
@@ -192,17 +155,11 @@ class Stream:
         """Return the number of messages in a text of a scale."""
         return self.least + (scale * self.weight >> WEIGHT_BITS + SCALE_BITS)
 
-    def draw(self, count: int) -> tuple[list[str], list[int]]:
-        """Return the first messages, and the sums of their costs, beginning with 0."""
-        places = range(len(self.heads) * len(self.sentences))
-        lines, sums = [], [0]
-        for place in random.Random(self.seed).choices(places, k=count):
-            at, sentence = divmod(place, len(self.sentences))
-            head, cost = self.heads[at]
-            text, more = self.sentences[sentence]
-            lines.append(head + text)
-            sums.append(sums[-1] + cost + more)
-        return lines, sums
+    def draw(self, count: int) -> list[str]:
+        """Return the first messages."""
+        size = len(self.sentences)
+        places = random.Random(self.seed).choices(range(len(self.heads) * size), k=count)
+        return [self.heads[place // size] + self.sentences[place % size] for place in places]
 
 
 # --- The score ----------------------------------------------------------------------------------
@@ -318,23 +275,36 @@ class Records(Task):
     @property
     def most_queries(self) -> tuple[int | None, str]:
         """One question for each part, kind, and choice of subjects."""
-        labels = [str(number) for number in range(self.num_labels)]
-        ways = sum(len(choices(way, labels)) for way in WAYS[self.ask])
+        ways = sum(math.comb(self.num_labels, NAMED[way]) for way in WAYS[self.ask])
         parts = 1 if self.within == "all" else self.num_users
         return parts * ways, "each question about a context is another one"
 
     # --- The generator -----------------------------------------------------------------------
 
     @cached_property
-    def filler(self) -> Messages:  # type: ignore[override]  # Its units have parts.
-        """The pieces of messages."""
-        return Messages(self.language, self.seed, self.budget.tokenizer)
+    def _sentences(self) -> dict[str, list[str]]:
+        """Some sentences about each subject."""
+        rng, by_label = random.Random(f"{self.seed} sentences"), defaultdict[str, list[str]](list)
+        for sentence, label in grammar(self.language).items():
+            by_label[label].append(sentence)
+        return {
+            label: rng.sample(texts, min(SENTENCES, len(texts)))
+            for label, texts in by_label.items()
+        }
+
+    @cached_property
+    def filler(self) -> Haystack:
+        """A message with each sentence, to know what messages cost."""
+        sentences = itertools.chain(*self._sentences.values())
+        users = itertools.cycle(self.language.section("records")["users"])
+        lines = [f"{DAYS[0]} | {next(users)} | {text}" for text in sentences]
+        return Haystack(lines, "\n", self.budget.tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return questions about the messages of one context, and a function that draws these."""
-        pool, count = self.filler, self.num_labels
-        labels = rng.sample([*pool.sentences], count)
-        parts = self._parts(rng.sample([*pool.users], self.num_users), rng)
+        users, count = self.language.section("records")["users"], self.num_labels
+        labels = rng.sample([*self._sentences], count)
+        parts = self._parts(rng.sample(users, self.num_users), rng)
         # The subjects of each part by falling frequency.
         ranked = [rng.sample(labels, count) for _ in parts]
         questions = self._questions(index, rng, queries, labels, len(parts))
@@ -353,12 +323,14 @@ class Records(Task):
         state = rng.getrandbits(64)
         streams = []
         for at, part in enumerate(parts):
-            heads = pool.heads(part.days, part.users)
+            pairs = itertools.product(part.days or DAYS, part.users)
+            heads = [f"{day} | {user} | " for day, user in pairs]
             for rank, label in enumerate(ranked[at]):
                 weight = round(unit * shares[rank] * sizes[at])
-                seed, sentences = f"{state} {at} {rank}", pool.sentences[label]
+                seed, sentences = f"{state} {at} {rank}", self._sentences[label]
                 streams.append(Stream(seed, heads, sentences, leasts[at][rank], weight))
-        least = sum(stream.draw(stream.least)[1][-1] for stream in streams)
+        first = [line for stream in streams for line in stream.draw(stream.least)]
+        least = sum(costs(first, "\n", self.budget.tokenizer))
         drafts = [
             self._ask(one, labels, ranked[one.part], parts[one.part].within) for one in questions
         ]
@@ -386,9 +358,11 @@ class Records(Task):
     ) -> list[Asked]:
         """Return different questions, of each kind in turn."""
         ways, questions = WAYS[self.ask], list[Asked]()
-        left = {way: [*itertools.product(range(parts), choices(way, labels))] for way in ways}
-        for some in left.values():
-            rng.shuffle(some)
+        left = {}
+        for way in ways:
+            named = itertools.combinations(labels, NAMED[way])
+            left[way] = [*itertools.product(range(parts), named)]
+            rng.shuffle(left[way])
         turn = index * queries
         while len(questions) < queries:
             way = ways[turn % len(ways)]
@@ -418,34 +392,30 @@ class Records(Task):
 
     def _fill(self, streams: Sequence[Stream], least: int, state: int, room: int) -> Filling:
         """Return messages that fill ``room`` tokens, in random order."""
-        pool = self.filler
+        room = max(room, least)
+        # Rounding down takes up to one message from each stream.
+        most = room // self.filler.cheapest + len(streams) << SCALE_BITS
+        drawn = [stream.draw(stream.count(most) + SPARE) for stream in streams]
+        added = [costs(lines, "\n", self.budget.tokenizer) for lines in drawn]
+        sums = [[*itertools.accumulate(some, initial=0)] for some in added]
+
+        def counts(scale: int, more: int) -> list[int]:
+            first, *others = (stream.count(scale) for stream in streams)
+            return [first + more, *others]
+
+        def cost(scale: int, more: int = 0) -> int:
+            return sum(some[count] for some, count in zip(sums, counts(scale, more), strict=True))
 
         def make(size: int) -> tuple[list[str], int]:
-            tokens = least + size
-            # The first messages may cost up to a quarter less than the mean, and rounding down
-            # takes up to one message from each stream.
-            most = min(tokens // pool.cheapest, 5 * tokens // (4 * pool.mean)) + len(streams)
-            most <<= SCALE_BITS
-            drawn = [stream.draw(stream.count(most) + SPARE) for stream in streams]
-
-            def counts(scale: int, more: int) -> list[int]:
-                first, *others = (stream.count(scale) for stream in streams)
-                return [first + more, *others]
-
-            def cost(scale: int, more: int = 0) -> int:
-                pairs = zip(drawn, counts(scale, more), strict=True)
-                return sum(sums[count] for (_, sums), count in pairs)
-
-            scale = largest(cost, tokens, most)
+            scale = largest(cost, least + size, most)
             # The remaining tokens go to one frequent subject.
-            more = largest(partial(cost, scale), tokens, SPARE - 1)
-            lines = list[str]()
-            for (texts, _), count in zip(drawn, counts(scale, more), strict=True):
-                lines += texts[:count]
+            more = largest(partial(cost, scale), least + size, SPARE - 1)
+            chosen = zip(drawn, counts(scale, more), strict=True)
+            lines = [line for some, count in chosen for line in some[:count]]
             random.Random(f"{state} order").shuffle(lines)
             return lines, cost(scale, more)
 
-        return Sized(make, max(0, room - least), "\n")
+        return Sized(make, room - least, "\n")
 
     def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Filled:
         """See `Task.shared`; counts are taken from the finished context."""

@@ -40,7 +40,6 @@ answer counts.
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import itertools
 import random
@@ -60,7 +59,7 @@ from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task
-from rulerlib.tokens import Tokenizer
+from rulerlib.tokens import Tokenizer, costs
 
 # --- Functions ----------------------------------------------------------------------------------
 
@@ -93,12 +92,8 @@ def kept_names(count: int, rng: random.Random) -> list[str]:
 def leaf(x: int, rng: random.Random) -> tuple[str, int]:
     """Return an expression without a call, and its value."""
     k = rng.randrange(1, LARGEST // 2)
-    forms = [
-        (f"max(x, {k})", max(x, k)),
-        (f"min(x, {k})", min(x, k)),
-        (f"abs(x - {k})", abs(x - k)),
-    ]
-    return rng.choice(forms)
+    forms = {f"max(x, {k})": max(x, k), f"min(x, {k})": min(x, k), f"abs(x - {k})": abs(x - k)}
+    return rng.choice([*forms.items()])
 
 
 def argument(x: int, rng: random.Random) -> tuple[str, int]:
@@ -142,44 +137,36 @@ def chain(names: Sequence[str], rng: random.Random) -> tuple[list[str], list[int
 
     The first value is the argument of the first function, the last value is what it returns.
     """
-    arguments, passed = [rng.randrange(LOW, HIGH)], [""]
-    for _ in names[1:]:
-        text, x = argument(arguments[-1], rng)
+    arguments, calls = [rng.randrange(LOW, HIGH)], list[str]()
+    for callee in names[1:]:
+        after, x = argument(arguments[-1], rng)
         arguments.append(x)
-        passed.append(text)
+        calls.append(f"{callee}(x{after})")
     run, value = leaf(arguments[-1], rng)
     values, functions = [value], list[str]()
     for at in reversed(range(len(names))):
         functions.append(function(names[at], arguments[at], run, names[at + 2 :], rng))
         if at:
             before, value = outcome(value, rng)
-            run = f"{before}{names[at]}(x{passed[at]})"
+            run = before + calls[at - 1]
             values.append(value)
     return functions[::-1], [*arguments, *values]
 
 
-# Shuffling 340,000 numbers takes a quarter of a second, at every length.
-@functools.lru_cache(4)
-def _shuffled(seed: str) -> tuple[random.Random, list[int]]:
-    rng, numbers = random.Random(f"{seed} functions"), [*range(NAMES)]
-    del numbers[::KEPT]
-    rng.shuffle(numbers)
-    return rng, numbers
-
-
 def other_functions(seed: str) -> Iterator[str]:
     """Yield functions that call only functions before them in their block."""
-    rng, numbers = _shuffled(seed)
-    rng, block = copy.copy(rng), list[str]()
+    rng = random.Random(f"{seed} functions")
+    numbers = [number for number in range(NAMES) if number % KEPT]
+    rng.shuffle(numbers)
     for at, number in enumerate(numbers):
         if at % BLOCK == 0:
-            block = []
+            block = list[str]()
         name, x = name_of(number), rng.randrange(LOW, HIGH)
         run, _ = leaf(x, rng)
         if block and rng.random() < CALLS:
             run = call(x, rng.choice(block), rng)
         yield function(name, x, run, block, rng)
-        block = [*block, name]
+        block.append(name)
 
 
 # --- Lists --------------------------------------------------------------------------------------
@@ -377,41 +364,39 @@ class Trace(Task):
         """Functions or operations that do not change the answer."""
         if self.program == "list":
             return operations(self.seed, 0, self.budget.tokenizer)
-        functions = other_functions(self.seed)
+        functions, tokenizer = other_functions(self.seed), self.budget.tokenizer
         units = [*itertools.islice(functions, FEWEST_FUNCTIONS)]
-        some = Haystack(units, "\n\n", self.budget.tokenizer)
-        mean = some.total / FEWEST_FUNCTIONS
+        mean = sum(costs(units, "\n\n", tokenizer)) / FEWEST_FUNCTIONS
         count = BLOCK * round(POOL_FACTOR * self.budget.length / mean / BLOCK)
-        if count <= FEWEST_FUNCTIONS:
-            return some
-        units += itertools.islice(functions, count - FEWEST_FUNCTIONS)
+        units += itertools.islice(functions, max(0, count - FEWEST_FUNCTIONS))
         if len(units) < count:
             allowed = f"shorter: there are names for {len(units)} functions, and it takes {count}"
             raise ParameterError("length", self.budget.length, allowed)
-        return Haystack(units, "\n\n", self.budget.tokenizer)
+        return Haystack(units, "\n\n", tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return questions about one program, and a function that fills it."""
         if self.program == "list":
             return self._plan_list(rng, queries)
-        count = self.num_steps
         start = BLOCK * rng.randrange(FEWEST_FUNCTIONS // BLOCK)
-        names, sources, calls = kept_names(count * queries, rng), list[str](), []
-        for first in range(0, len(names), count):
-            functions, way = chain(names[first : first + count], rng)
-            sources += functions
-            calls.append((f"{names[first]}({way[0]})", way))
-        numbers = rng.sample(range(len(names)), len(names))
+        names = kept_names(self.num_steps * queries, rng)
+        chains, sources, ways = [], dict[str, str](), []
+        for number in range(queries):
+            own = names[number * self.num_steps :][: self.num_steps]
+            functions, way = chain(own, rng)
+            sources.update(zip(own, functions, strict=True))
+            chains.append(own)
+            ways.append(way)
+        shuffled = rng.sample(names, len(names))
         needles = [
-            Needle(sources[number], depth, key=names[number])
-            for number, depth in zip(numbers, depths_of(len(names), rng), strict=True)
+            Needle(sources[name], depth, key=name)
+            for name, depth in zip(shuffled, depths_of(len(names), rng), strict=True)
         ]
-        places = sorted(range(len(numbers)), key=lambda place: numbers[place])
+        places = {name: place for place, name in enumerate(shuffled)}
         drafts = []
-        for at, (query, way) in enumerate(calls):
-            first, last = at * count, (at + 1) * count
-            order = places[first:last] + places[:first] + places[last:]
-            drafts.append(self._ask(query, way, needles, order))
+        for own, way in zip(chains, ways, strict=True):
+            order = [places[name] for name in dict.fromkeys([*own, *names])]
+            drafts.append(self._ask(f"{own[0]}({way[0]})", way, needles, order))
         return drafts, partial(self.filler.take, start=start)
 
     def _plan_list(self, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
@@ -430,16 +415,14 @@ class Trace(Task):
                 states.append([*items])
             ways = [[view(state, expression) for state in states] for expression in expressions]
         # The first lines create all lists, in any order.
-        place = rng.randint(0, OTHERS)
-        texts = [*haystack.states[start], *lines[1:]]
+        texts, place = [*haystack.states[start], *lines[1:]], rng.randint(0, OTHERS)
         texts.insert(place, lines[0])
         depths = [0.0] * (OTHERS + 1) + depths_of(self.num_steps, rng)
         needles = [
             Needle(text, depth, key=text[: len(name)])
             for text, depth in zip(texts, depths, strict=True)
         ]
-        others = [at for at in range(OTHERS + 1) if at != place]
-        order = [place, *range(OTHERS + 1, len(texts)), *others]
+        order = [*dict.fromkeys([place, *range(OTHERS + 1, len(texts)), *range(OTHERS + 1)])]
         drafts = [
             self._ask(expression, way, needles, order)
             for expression, way in zip(expressions, ways, strict=True)
@@ -460,10 +443,9 @@ class Trace(Task):
         """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
         text, language = prediction.pred, prediction.others.get("language") or "en"
         value = stated(text, language)
-        if not text.strip():
-            return "empty"
         if value is None:
-            return "refused" if mistakes.refused(text) else "cut off" if cut_off else "other"
+            kind = mistakes.opening(text.strip(), False, mistakes.refused(text))
+            return kind or ("cut off" if cut_off else "other")
         way = prediction.others.get("facts", {}).get("way", ())
         if value in [str(other) for other in way]:
             return "halfway"

@@ -15,14 +15,7 @@ from typing import Any
 from rulerlib import plugins
 from rulerlib.errors import ParameterError, nearest, one_of
 from rulerlib.parsing import listed
-from rulerlib.tasks import (
-    common_words,
-    drop,
-    frequent_words,
-    niah,
-    qa,
-    variable_tracking,
-)
+from rulerlib.tasks import common_words, drop, frequent_words, niah, qa, variable_tracking
 from rulerlib.tasks.family import BESIDE, RULER_CATEGORIES, Task
 
 __all__ = [

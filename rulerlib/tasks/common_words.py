@@ -57,9 +57,6 @@ LIGHT_BELOW = 4096
 # The heavier list must leave this share of the length free, so that every sample's words fit.
 SPARE = 0.05
 
-# The numbers of a list are counted in chunks of this size.
-CHUNK = 2048
-
 # Letters of a word.
 SHORTEST, LONGEST = 3, 14
 
@@ -237,13 +234,9 @@ class CommonWords(Task):
         draft = self._draft(words, self._setting, rng)
         return [draft], lambda room: self._fill(words, draft.least, room, rng)
 
-    def prompt(self) -> tuple[str, str, str]:
-        """Return the text before the context, the text after it, and the answer prefix."""
-        return self.wording.question("common_words", count=self.num_cw)
-
     def _draft(self, words: Words, repeats: Repeats, rng: random.Random) -> Draft:
         """Return the question of a sample, and what its smallest list costs."""
-        head, tail, prefix = self.prompt()
+        head, tail, prefix = self.wording.question("common_words", count=self.num_cw)
         parts = list[Part]()
         if self.few_shot:
             order = words.example_common * repeats.example_cw
@@ -253,7 +246,7 @@ class CommonWords(Task):
             example = f"{head}{' '.join(self._listed(order))}{tail}{prefix} {' '.join(answer)}"
             parts = [Part("example", 0, len(example))]
             head = f"{example}\n\n{head}"
-        least = self._number_costs(self._entries(repeats))[self._entries(repeats)]
+        least = self._number_costs[self._entries(repeats)]
         least += repeats.freq_cw * sum(self.filler.costs[word] for word in words.common)
         least += repeats.freq_ucw * sum(self.filler.costs[word] for word in words.uncommon)
         outputs = [self.filler.units[word] for word in words.common]
@@ -270,32 +263,24 @@ class CommonWords(Task):
         """Return the number of entries of the smallest list."""
         return self.num_cw * (repeats.freq_cw + repeats.freq_ucw)
 
-    def _number_costs(self, count: int) -> list[int]:
-        """Return the tokens of the first 0, 1, 2, ... numbers of a list, at least ``count``."""
-        sums = self._known_costs
-        if len(sums) <= count:
-            numbers = [f"{number}." for number in range(len(sums), count + 1)]
-            added = costs(numbers, " ", self.budget.tokenizer)
-            sums += itertools.accumulate(added[1:], initial=sums[-1] + added[0])
-        return sums
-
     @cached_property
-    def _known_costs(self) -> list[int]:
-        return [0]
+    def _number_costs(self) -> list[int]:
+        """The tokens of the first 0, 1, 2, ... numbers of a list, for all that can be needed."""
+        most = self.budget.length // (1 + self.filler.cheapest) + self._repeats(HEAVY).freq_ucw
+        most = max(most, self._entries(self._repeats(HEAVY))) + 1
+        numbers = [f"{number}." for number in range(1, most + 1)]
+        added = costs(numbers, " ", self.budget.tokenizer)
+        return [*itertools.accumulate(added, initial=0)]
 
     def _fill(self, words: Words, least: int, room: int, rng: random.Random) -> Filling:
         """Return the longest list that ``room`` tokens hold; the smallest one costs ``least``."""
         common, uncommon, *_ = self._setting
-        pool, entries = self.filler, self._entries(self._setting)
-        # Count numbers until their entries do not fit, even if each has the cheapest word.
-        numbers = self._number_costs(entries)
-        while numbers[-1] + (len(numbers) - 1) * pool.cheapest <= room:
-            numbers = self._number_costs(len(numbers) + CHUNK)
+        pool, entries, numbers = self.filler, self._entries(self._setting), self._number_costs
+        # The entries that fit if each has the cheapest word.
         most = bisect.bisect_right(
             range(len(numbers)), room, key=lambda count: numbers[count] + count * pool.cheapest
         )
         enough = max(0, most - entries) // uncommon + 1
-        numbers = self._number_costs(entries + enough * uncommon)
         taken = {word for kind in words for word in kind}
         drawn = rng.sample(range(len(pool.units)), min(len(pool.units), enough + len(taken)))
         more = [word for word in drawn if word not in taken][:enough]

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from rulerlib.errors import DataError, MissingWordingError, ParameterError, whole_number
 from rulerlib.filling import Budget, Filled, Take, TooLongError, fill
 from rulerlib.haystack import Draft, Haystack, prose
-from rulerlib.languages import Language, placeholders, read_toml
+from rulerlib.languages import Language, read_toml
 from rulerlib.parts import Part
 from rulerlib.samples import Prediction
 from rulerlib.scoring import LIST, Scoring
@@ -372,15 +372,10 @@ def wording_of(path: Path) -> dict[str, Any]:
     for code, table in tables.items():
         if not isinstance(table, dict):
             raise DataError(f"{path}: [{code}] is no table.")
-        if "template" not in table:
-            continue
-        for name, needed in (("template", {"context"}), ("answer_prefix", set[str]())):
-            text = table.get(name)
-            try:
-                holds = isinstance(text, str) and needed <= placeholders(text)
-            except ValueError:
-                holds = False
-            if not holds:
-                what = " with {context} in it" if needed else ""
-                raise DataError(f"{path}: [{code}] needs a text '{name}'{what}.")
+        template, prefix = str(table.get("template", "{context}")), table.get("answer_prefix", "")
+        if "{context}" not in template or not isinstance(prefix, str):
+            raise DataError(
+                f"{path}: [{code}] needs a text 'template' with {{context}} in it and a text"
+                " 'answer_prefix'."
+            )
     return tables

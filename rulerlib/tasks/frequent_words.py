@@ -139,12 +139,9 @@ class FrequentWords(Task):
         vocabulary = [0, *(word + 1 for word in drawn)]
         least = self._cost(counts_of(0, self._weights), vocabulary)
         answers = [self.filler.units[word] for word in vocabulary[1 : 1 + ANSWERS]]
-        draft = Draft(*self.prompt(), answers, least=least)
+        question = self.language.question("frequent_words", noise=NOISE)
+        draft = Draft(*question, answers, least=least)
         return [draft], lambda room: self._fill(vocabulary, room, least, rng)
-
-    def prompt(self) -> tuple[str, str, str]:
-        """Return the text before the context, the text after it, and the answer prefix."""
-        return self.language.question("frequent_words", noise=NOISE)
 
     def _cost(self, counts: list[int], vocabulary: list[int]) -> int:
         costs = self.filler.costs

@@ -248,14 +248,16 @@ class Niah(Task):
         for at in range(queries):
             asked = keys[at * self.num_needle_q : (at + 1) * self.num_needle_q]
             if absence.is_there(index * queries + at, self.present, self.seed):
-                order = self.answers(asked, pairs)
+                # Key by key, the values of each in the order of the text.
+                order = [
+                    place for key in asked for place, pair in enumerate(pairs) if pair[0] == key
+                ]
                 outputs = [pairs[place][1] for place in order]
                 order += [place for place in range(len(pairs)) if place not in order]
             else:
                 for place in range(len(asked)):
-                    [key] = self._draw_apart(rng, 1, used, draw_key)
-                    asked[place] = key
-                    used.append(key)
+                    [asked[place]] = self._draw_apart(rng, 1, used, draw_key)
+                    used.append(asked[place])
                 outputs, order = [absence.none(self.wording)], []
             draft = Draft(*self.prompt(asked), outputs, needles, order)
             if order:
@@ -274,10 +276,6 @@ class Niah(Task):
         if self.present < 1:
             tail, prefix = absence.allow_none(tail, form, names, self.wording)
         return head, tail, prefix
-
-    def answers(self, keys: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """Return the places in ``pairs`` of the values of keys: key by key, in the text's order."""
-        return [at for key in keys for at, (other, _) in enumerate(pairs) if other == key]
 
     def draw_values(
         self, rng: random.Random, count: int, draw_key: Callable[[], str]
@@ -334,24 +332,25 @@ class Niah(Task):
 
     def _classic(self, index: int, rng: random.Random) -> Draft:
         """Return the question of a test from before RULER."""
-        key, value = fresh(self.needle, partial(self._draw_classic, rng))
+
+        def draw() -> tuple[str, str] | None:
+            """Return no key and a number of 7 digits, or a town and what one can do there."""
+            if self.needle == "passkey":
+                key, value = "", value_of("numbers", self.language, rng)
+            else:
+                lists = self.language.section("classics")["sentence"]["lists"]
+                drawn = {name: rng.choice(words) for name, words in lists.items()}
+                key = drawn["town"]
+                value = self.language.fill("classics", "sentence", "value", **drawn)
+            return None if self.filler.contains(value) else (key, value)
+
+        key, value = fresh(self.needle, draw)
         text = self.language.fill("classics", self.needle, "needle", key=key, value=value)
         depth = depth_of(index) if self.depth is None else self.depth
         start = text.index(value)
         needle = Needle(text, depth, (start, start + len(value)), key or None)
         question = self.wording.question("classics", self.needle, query=key)
         return Draft(*question, [value], [needle], [0], asked=1)
-
-    def _draw_classic(self, rng: random.Random) -> tuple[str, str] | None:
-        """Return no key and a number of 7 digits, or a town and what one can do there."""
-        if self.needle == "passkey":
-            key, value = "", value_of("numbers", self.language, rng)
-        else:
-            lists = self.language.section("classics")["sentence"]["lists"]
-            drawn = {name: rng.choice(words) for name, words in lists.items()}
-            key = drawn["town"]
-            value = self.language.fill("classics", "sentence", "value", **drawn)
-        return None if self.filler.contains(value) else (key, value)
 
     @property
     def digest(self) -> str | None:

@@ -132,16 +132,13 @@ class QuestionAnswering(DocumentTask):
         """The number of documents in the prompt, targets included, or None for all that fit."""
         return self.num_documents
 
-    def prompt(self, question: str) -> tuple[str, str, str]:
-        """Return the text before the context, the text after it, and the answer prefix."""
-        template = "template" if self.context else "no_context_template"
-        text = self.language.fill("question_answering", template, query=question)
-        head, _, tail = text.partition("{context}")
-        return head, tail, self.language.text("question_answering", "answer_prefix")
-
     def draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
         """Return one question, given the depths of all documents that the context needs."""
-        draft = Draft(*self.prompt(question.text), [*question.answers])
+        template = "template" if self.context else "no_context_template"
+        text = self.language.fill("question_answering", template, query=question.text)
+        head, _, tail = text.partition("{context}")
+        prefix = self.language.text("question_answering", "answer_prefix")
+        draft = Draft(head, tail, prefix, [*question.answers])
         draft.answer = max(question.answers, key=len)
         for target, depth in placed.items():
             document = self.filler.text(target)

@@ -256,10 +256,10 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) 
     studies = [named for language in plan.languages for named in plan.study_runs(language)]
     if not ask:
         main = [
-            plan.run(cell.task, cell.language, cell.length, min(answered, run.num_samples))
+            plan.run(cell.task, cell.language, cell.length, min(number, run.num_samples))
             for run in main
             for cell in run.cells
-            if (answered := _answered(run, cell))
+            if (number := _answered(run, cell))
         ]
         studies = [
             (name, run)

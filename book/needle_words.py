@@ -1,4 +1,4 @@
-"""Texts of the page "Move the needle" beyond those of the playground."""
+"""Texts of the page "Move the needle" that the playground does not have."""
 
 WORDS = {
     "loading": "Loading the model",

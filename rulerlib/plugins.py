@@ -104,7 +104,7 @@ def load_class(parameter: str, name: str, what: str, *methods: str) -> type[Any]
 def source_hash(name: str) -> str:
     """Return a hash of a plug-in's source, which is part of a run's identity.
 
-    It covers the module, a TOML file of the same name beside it, and all modules that it imports
+    It covers the module, a TOML file of the same name next to it, and all modules that it imports
     except installed packages. Nothing is imported or executed.
     """
     digest = hashlib.sha256()

@@ -143,7 +143,7 @@ class PromptFormat:
     def _check_plain(self) -> None:
         """Check that nothing is set that needs a chat template."""
         values: dict[str, Any] = {"thinking": None, "thinking_tokens": 0}
-        # With chat=False the system prompt is plain text; without a template it may be a surprise.
+        # Plain text is expected with chat=False, but not if the model has no template.
         if self.chat is None:
             values["system_prompt"] = None
         for name, default in values.items():
@@ -428,8 +428,8 @@ def find_answer(
 ) -> tuple[int, int, bool]:
     """Return the characters [start, end) of the answer, and whether the text ends within thinking.
 
-    The answer begins after the last end tag, because some models go on thinking after the first,
-    and ends before thinking without an end tag. The parameters are those of `split_thinking`.
+    The answer begins after the last end tag, because some models continue to think after the first
+    one. It ends before a thought without an end tag. The parameters are those of `split_thinking`.
 
     >>> find_answer("<think>7?</think>8"), find_answer("8 [THINK]7?")
     ((17, 18, False), (0, 2, True))

@@ -18,7 +18,7 @@ from helpers_model import PROCESSES
 
 
 def kernel(command: list[str], cwd: str | None, env: dict[str, str]) -> None:
-    """Run as the kernel that a command starts, until it is told to stop."""
+    """Run as the kernel that a command starts, until it receives a stop."""
     os.setsid()
     from ipykernel.kernelapp import launch_new_instance
 

@@ -23,7 +23,7 @@ SKILL = {
 
 
 def row(suite, preset, index, rng, *, size=50, seed=7, probes=1, taught=20, language="da"):
-    """One question: whether its facts are recalled is drawn, and whether they are read rightly."""
+    """One question; chance decides whether its facts are recalled and read correctly."""
     held, read = SKILL[preset]
     able = index % 10 != 9 or suite != "episodic_cross"
     found = rng.random() < held

@@ -1,8 +1,8 @@
 """vLLM's CPU build in a virtual environment of its own: python tests/install_vllm.py <folder>.
 
-Its requirements are read from its own metadata, without the packages for sound, pictures and
-video, which no test needs. Ends with status 3 and a sentence where it cannot be installed, so
-that whoever called can tell that from a failure.
+Its requirements are read from its own metadata, without the packages for sound, pictures and video,
+which no test needs. Exits with status 3 and a message if it cannot be installed, which a caller can
+distinguish from a failure.
 """
 
 from __future__ import annotations

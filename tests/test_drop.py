@@ -120,7 +120,7 @@ def test_prompts_read_by_someone_else(task, language):
 
 
 def check_parts(sample, question, source, told):
-    """Documents, operands and what looks like them stand where the parts say."""
+    """Documents, operands and distractors are at the positions of the parts."""
 
     def texts(role):
         return [sample.input[part.start : part.end] for part in sample.parts_of(role)]
@@ -230,7 +230,7 @@ def reformatted(folder: Path, content: str) -> str:
 
 
 def test_examples_come_from_what_is_not_asked(released, tmp_path):
-    """Of a training side with all questions and four others, only these are examples."""
+    """Of a training file with all questions and four others, only the four are examples."""
     both = json.loads(Path(released).read_text("utf-8"))
     pairs = [{**pair, "question": f"{pair['question'][:-1]} more?"}
              for pair in PASSAGES["p3"]["qa_pairs"]]  # fmt: skip
@@ -269,7 +269,7 @@ def test_examples_follow_their_seed_alone():
     assert others != first
     assert len(others) == 3
     assert len(take_apart(dataset("drop_1", fewshot=5)[0], "en").examples) == 5
-    # Nobody is asked about an example's passage.
+    # No question is about an example's passage.
     asked = {passage for index in range(12) for passage in take_apart(data[index], "en").passages}
     assert not asked & {passage for passage, _, _ in first}
 

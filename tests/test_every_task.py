@@ -1,6 +1,6 @@
 """Properties of every task: exact lengths, the same samples in every process, one-line errors.
 
-Each family's own tests read its prompts as a person would; here nobody reads them.
+The tests of each family read its prompts; these tests do not.
 """
 
 from __future__ import annotations
@@ -198,5 +198,5 @@ def test_what_cannot_work_is_one_sentence(task, given, said):
     assert re.search(".*".join(map(re.escape, said.split("..."))), message)
     assert message.endswith(".")
     assert "\n" not in message
-    # The names of all tasks are a long list, and whoever mistyped one wants to read it.
+    # The list of all task names helps a user who mistyped one.
     assert len(message) < (1200 if message.startswith("task") else 450)

@@ -87,7 +87,7 @@ def digest(*values: Any) -> str:
 def told(sample: Sample) -> list[Any]:
     """The fields of a sample, with its parts in any order."""
     fields = {name: value for name, value in sample.to_dict().items() if name != "parts"}
-    # The words of a list are no parts of their own.
+    # Words of a list are not parts.
     parts = sorted((list(part) for part in sample.parts if part.role != "word"), key=str)
     return [fields, parts]
 

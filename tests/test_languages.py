@@ -1,6 +1,6 @@
 """Language packs: the same keys in each, honest word lists, prose that hides no needle.
 
-A third language, from outside, is tried in test_doors.py.
+test_doors.py tests a third language, from outside.
 """
 
 from __future__ import annotations

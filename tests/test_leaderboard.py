@@ -56,7 +56,7 @@ def test_every_average_is_exact(table):
 
 
 def test_contradictions_of_the_table_are_found(table):
-    """Found by hand in the published table."""
+    """Read by hand from the published table."""
     found = leaderboard.contradictions(table)
     lengths = {model: notes[0] for model, notes in found.items() if "length" in notes[0]}
     assert lengths == {

@@ -91,7 +91,7 @@ def test_folding_does_not_undo_the_normal_form(word):
         ("１２３", ["123"], 1),  # full-width digits are the same digits to NFKC
         ("Straße", ["STRASSE"], 1),
         ("", ["1"], 0),
-        ("12\x0034", ["1234"], 0),  # a control character parts what stands around it
+        ("12\x0034", ["1234"], 0),  # a control character separates words
     ],
 )
 def test_all_match_by_hand(pred, refs, wanted):

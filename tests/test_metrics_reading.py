@@ -106,7 +106,7 @@ def test_drop_is_that_of_lm_eval(drawn):
         ("-5", ["5"], (1, 1), (0, 0)),
         ("(-5)", ["-5"], (1, 1), (1, 1)),
         ("5", [("-5 degrees",)], (0, 0.67), (0, 0)),
-        # A number loses its decimal mark there where any other mark stands at it.
+        # The official script removes the decimal mark of a number with another mark.
         ("$3.5", ["35"], (1, 1), (0, 0)),
         ("1,234.5", ["1234.5"], (0, 0), (1, 1)),
         # Python reads these as numbers.
@@ -122,7 +122,7 @@ def test_drop_is_that_of_lm_eval(drawn):
         ),
         # Only ASCII punctuation is stripped there.
         ("“Ribe”…", ["Ribe"], (0, 0), (1, 1)),
-        # There are no number words there.
+        # The official script has no number words.
         ("twelve", ["12"], (0, 0), (1, 1)),
         ("Years' War", ["Seven Years' War"], (0, 0.8), (0, 0)),
         # Nothing is left of a gold without its article.

@@ -176,7 +176,7 @@ def test_needles_lie_where_the_record_says(task, language, words):
             position = words.count(sample.input[: begin + match.start()])
             measured[match[2]] = reached, 100 * (before - passed) / hay, position
             passed += size[match[2]]
-        # First the needles that are asked for, then the others.
+        # First the requested needles, then the others.
         values = [*sample.outputs, *(value for value in measured if value not in sample.outputs)]
         asked = len(sample.outputs)
         for value, depth, position in zip(
@@ -195,7 +195,7 @@ def test_needles_lie_where_the_record_says(task, language, words):
 
 @pytest.mark.parametrize("task", ["niah_multikey_1", "niah_multivalue", "niah_multiquery"])
 def test_of_several_needles_the_first_asked_for_is_moved(task, words):
-    """Everything else stays where it is without `depth`."""
+    """`depth` moves nothing else."""
     free = Dataset(task, LENGTH, "da", words, num_samples=8)
     for depth in (0, 37.5, 100):
         moved = dataclasses.replace(free, knobs={"depth": depth})
@@ -209,7 +209,7 @@ def test_of_several_needles_the_first_asked_for_is_moved(task, words):
 
 
 def test_what_stands_in_the_users_text_is_never_a_key_or_value(words):
-    """Of 30 pairs of words the text holds 24, in capitals: only the other six may be taken."""
+    """The text has 24 of 30 pairs of words, in capitals; only the other six are free."""
     pack = dataclasses.replace(languages.load("da"))
     vars(pack).update(
         adjectives=("blå", "grøn", "rød", "gul", "sort"),

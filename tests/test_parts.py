@@ -88,7 +88,7 @@ def check_all(sample: Sample, tokenizer) -> None:
         return bisect.bisect_right(ends, end) - bisect.bisect_right(ends, start)
 
     for part in placed:
-        # Counted anew from the text: what stands before it, of all that stands around it.
+        # Counted again from the text: the tokens before it as a share of all around it.
         before = count(context.start, part.start)
         around = before + count(part.end, context.end)
         # Tokens across a seam are counted on either side of it.

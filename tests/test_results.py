@@ -53,7 +53,7 @@ def test_the_tables_are_of_the_settings_that_are_committed(committed):
 def test_the_tables_of_a_model_follow_from_its_committed_answers(folder):
     tables = Tables(folder)
     again = analysis.scores(stored.predictions(folder))
-    # Tables in further languages have only needles, and are separate.
+    # Tables in other languages have only needles, and are separate.
     again = analysis.accuracy(again[again["language"].isin(tables.plan.languages)])
     # Cells that are not complete yet are stored, so that a run can resume, but are in no table.
     place = ["language", "task", "length"]

@@ -71,7 +71,7 @@ def test_two_ways_to_write_a_character_are_one(scoring, pred, gold):
     values = scoring.score(pred, [gold], [[gold]] if scoring is READING else ())
     # It is no more than was asked for, either.
     assert values.pop("over_answering", 0) == 0
-    # Of phrases, of digits with a sign and of single words items have no form.
+    # Phrases, digits with a sign, and single words have no item form.
     items = {"exact_items", "item_recall", "item_precision"}
     assert {value for name, value in values.items() if name not in items} == {1}
 

@@ -160,7 +160,7 @@ def test_a_line_may_hold_any_character(tmp_path):
 
 @pytest.fixture
 def hub(monkeypatch):
-    """A stand-in for the package `datasets`; no network is used."""
+    """A stand-in for the package `datasets`; it needs no network."""
     asked = []
     splits = {"train": ROWS[2:], "validation": ROWS}
 

@@ -24,7 +24,7 @@ PASSAGE = "Oakland won 29-6 on 21 December 2008, and Denver lost by -5 degrees."
 
 
 def asked(number: int, text: str, first: dict, *validated: dict, **more) -> dict:
-    """A question in the released format, with further answers if there are any."""
+    """A question in the released format, with other accepted answers if given."""
     more |= {"validated_answers": [*validated]} if validated else {}
     return {"question": text, "query_id": f"q{number}", "answer": first, **more}
 
@@ -107,7 +107,7 @@ def test_every_form_is_read_alike(content, tmp_path):
 
 
 def test_the_question_that_stands_twice(tmp_path):
-    """Of both rows on the hub the one that ends in a question mark, in either order."""
+    """The row that ends in a question mark counts, in either order."""
     first = rows(RELEASED)[0] | {"query_id": KNOWN_DUPLICATE_ID}
     for marks in ("?/", "/?"):
         twice = [first | {"question": f"Which team won{mark}"} for mark in marks]

@@ -223,7 +223,7 @@ def write(folder, backend, config, files=()):
 NAMED = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 ADDED = {"lstrip": False, "rstrip": True, "normalized": False, "single_word": False}
 OTHER = "{{ bos_token }}{{ messages[0]['content'] }}"
-# What a configuration says beside those names, None: nothing of it; and other files beside it.
+# The other entries of a configuration (None: no file), and other files in its folder.
 FOLDERS = {
     "nothing else": dict.fromkeys(NAMED),
     "tokens with flags": {

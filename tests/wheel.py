@@ -54,7 +54,8 @@ figure.savefig("curves.png")
 print(figure.alt)
 """
 
-# What each command of the library is tried with, in this order, besides --help; and what it leaves.
+# The arguments that each command is tried with, in this order, besides --help; and the files that
+# it leaves.
 USES = [
     ("rulerlib", "make vt questions --length 1024 --samples 2", "questions/da/1024/data/vt"),
     ("rulerlib.effective", "model=lille,language=en --tasks niah_single_2,vt --lengths 1024,2048"

@@ -124,7 +124,7 @@ def baselines(run: Run, blind: Run) -> Iterator[tuple[dict[str, Any], Prediction
     ------
     tuple of dict and Prediction
         As `rulerlib.runs.Run.predictions`, with the baseline's name as ``model``. `most_frequent`
-        is left out if there are no training questions, as with ``data``.
+        needs training questions; with ``data`` it is left out.
 
     Raises
     ------

@@ -111,8 +111,8 @@ def _value(value: Any) -> Any:
 def command(about: Mapping[str, Any], index: int) -> str:
     """Return the command that prints the prompt of a sample again, or ``""``.
 
-    There is no command for the user's own texts, because only their hash is known, nor for tasks
-    from plug-ins. The model's own tokenizer counts the budget.
+    The user's own texts have no command, because only their hash is known; neither do tasks from
+    plug-ins. The model's own tokenizer counts the budget.
     """
     name = labels.base(about["task"])
     if not tasks.find(name) or about.get("texts") or "+" in about["task"]:

@@ -173,7 +173,7 @@ def _write_answers(
 def _judged(
     table: pd.DataFrame,
 ) -> Iterator[tuple[tuple[Any, ...], tuple[int, int], dict[str, Any]]]:
-    """Yield of each answer its cell, index and repeat, and its judgement, in the order asked."""
+    """Yield the cell, index, repeat and judgement of each answer, in the order of the questions."""
     names = [*BY, "index", "repeat", "measure", "value", "primary", "error"]
     place: tuple[Any, ...] = ()
     judgement: dict[str, Any] = {"measures": {}}

@@ -94,7 +94,7 @@ def _reached(table: Any, steps: list[str], done: tuple[str, ...] = ()) -> Iterat
 def _check(where: str, texts: Any, names: str) -> None:
     """Check the names in braces of one text or of several."""
     must, _, may = names.partition("|")
-    # Of "day/nth" a text needs one.
+    # For "day/nth", a text needs one of the two.
     needed = [way.split("/") for way in must.split()]
     allowed = {*may.split(), *(name for way in needed for name in way)}
     texts = [texts] if isinstance(texts, str) else texts

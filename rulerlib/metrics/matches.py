@@ -182,7 +182,7 @@ def plain(text: str) -> str:
 # A heading, and the header of a table above its line of dashes.
 _HEAD = re.compile(r"^ *#+ .*$|^.*\n(?=.*-)(?=.*\|)[-|: ]+$", re.MULTILINE)
 _NUMBERING = re.compile(r"(?<![\w.,])\(?\d+[.)](?! ?(?:\d|$))", re.MULTILINE)
-# What follows a word, in brackets or as a count: "dog (noun)", "dog, 12", "dog - appears 12 times".
+# A word may be followed by brackets or a count: "dog (noun)", "dog, 12", "dog - appears 12 times".
 _NOTE = re.compile(
     r"(?<=[^\W\d_]) ?(?:\([^()\n]*\)?|(?:"
     r"[ ,|] ?(?:[x×] ?)?\d+[x×]?(?: [^\W\d_]+)?|"

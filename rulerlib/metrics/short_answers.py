@@ -171,7 +171,7 @@ def answer_line(text: str, language: str = "en") -> str | None:
 
     The labels are "Answer:" and the language's own word, also as "Svaret:" or "Answer (in yards):".
     Other text may precede a label on its line. Markdown emphasis and LaTeX markup such as
-    ``\boxed`` are removed. Return None if there is no label or no text after any.
+    ``\boxed`` are removed. Return None if no label has text after it.
 
     >>> answer_line("It lost **two**.\nSo 5 - 2 = 3.\n\n**Final Answer:** `3`")
     '3'

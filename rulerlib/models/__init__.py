@@ -154,7 +154,7 @@ class Likelihood(NamedTuple):
 
 
 class Model(Protocol):
-    """What `rulerlib.predict` and the memory benchmark need of an engine."""
+    """The protocol of an engine, for `rulerlib.predict` and the memory benchmark."""
 
     name: str
 
@@ -168,7 +168,8 @@ class Model(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides the answers besides the requests, as plain data, recorded with every run."""
+        """Everything besides the requests that decides the answers, as plain data, recorded with
+        every run."""
 
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
         """Return how tokens are chosen if this decoding is requested, in the form it is recorded.

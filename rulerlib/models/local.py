@@ -122,7 +122,7 @@ class Local:
     def _texts(self, texts: Iterable[str]) -> Iterator[ReadPrompt]:
         """Yield the tokens of texts whose likelihood is wanted, after the tokenizer's first token.
 
-        An empty text without such a token becomes a single token, of which none is predicted.
+        An empty text without such a token becomes a single token, and no token is predicted.
         """
         for position, text in enumerate(texts):
             request = Request(readable(text), special=True, max_new_tokens=1)

@@ -1,1 +1,1 @@
-"""The files of a run: where they are (`cell`), and how `questions` and `answers` are stored."""
+"""The files of a run: their paths (`cell`), and the formats of `questions` and `answers`."""

@@ -9,8 +9,8 @@
 
 Each setting that changes an answer and differs from its default is part of a name, as
 ``+setting=value``: settings of the model in the name of the folder, settings of the task in that of
-the file. Values that are no short plain names are replaced by a hash, and so is the end of a long
-name; ``settings.json`` beside the answers has all settings in full.
+the file. Values other than short plain names are replaced by a hash, and so is the end of a long
+name; ``settings.json`` next to the answers has all settings in full.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def _joined(first: str, prefix: str, free: Mapping[str, Any], settings: Mapping[
 
 
 def _value(value: Any) -> str:
-    """Return a value of plain data as a part of a name; the string ``"8"`` is not the number 8."""
+    """Return a value as part of a folder name; the string ``"8"`` is not the number 8."""
     if isinstance(value, str):
         return _hashed(value) if _VALUE.fullmatch(value) else safe_name(value)
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))

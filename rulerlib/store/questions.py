@@ -42,7 +42,7 @@ Given = dict[tuple[str, int], Path]
 
 
 class SampleSet(Protocol):
-    """What `write` takes: a `rulerlib.dataset.Dataset` or the like."""
+    """The questions that `write` takes, such as a `rulerlib.dataset.Dataset`."""
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -177,7 +177,7 @@ class Numbered(Filling):
             plain.total + sums[-1],
             plain.slots,
             [(before + sums[slot], cost + added[slot]) for slot, (before, cost) in placed],
-            # What an ending costs more comes before the label.
+            # The extra cost of an ending is counted before the label.
             [before + sums[slot] + endings[slot] for slot, (before, _) in placed],
         )
 
@@ -342,7 +342,7 @@ class DocumentTask(Task):
             if index not in seen:
                 seen.add(index)
                 yield index
-        # RULER repeats all documents. Here the targets are repeated only if there are no others.
+        # RULER repeats all documents. Targets repeat only if all other documents are used.
         others = [index for index in everything if index not in targets] or everything
         while self.repeats:
             yield from rng.sample(others, len(others))

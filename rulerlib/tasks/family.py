@@ -220,7 +220,7 @@ class Task(ABC):
         Raises
         ------
         MissingWordingError
-            If the file beside a plug-in's module has no table for the language.
+            If a plug-in's TOML file has no table for the language.
         """
         own, asked = self.worded(language), self.worded(wording or language)
         path = self._wording_file()

@@ -241,7 +241,7 @@ def refused(text: str) -> bool:
 
 @functools.cache
 def _refusals() -> tuple[str, ...]:
-    # Of all packs: a model asked in Danish can decline in English.
+    # From all packs: a model can answer a Danish question with an English refusal.
     packs = [languages.load(code) for code in languages.available()]
     return tuple(normalize(phrase) for pack in packs for phrase in pack.refusals)
 

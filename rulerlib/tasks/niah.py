@@ -15,8 +15,8 @@ Real Context Size of Your Long-Context Language Models?", appendix B). Three mor
 settings from which RULER's thirteen tasks were chosen (figure 5 in appendix C): two values, two
 queries, and words as values.
 
-Two tasks are older than RULER. ``passkey`` (Mohtashami and Jaggi 2023, "Landmark Attention") hides
-a number that is said twice; ``niah_vanilla`` (Kamradt 2023, "Needle In A Haystack") hides the best
+Two tasks are older than RULER. ``passkey`` (Mohtashami and Jaggi 2023, "Landmark Attention") states
+a number twice in noise; ``niah_vanilla`` (Kamradt 2023, "Needle In A Haystack") hides the best
 thing to do in a town. Their sentences are our own, in every language.
 """
 
@@ -68,8 +68,8 @@ class Niah(Task):
         first is raised to the last if it is smaller.
     depth
         If None, depths as in RULER. A number from 0 (start) to 100 (end) sets the depth of the
-        needle that is asked for. If several are asked for, it moves one needle of the first key;
-        the others stay where they would be without it.
+        requested needle. If the question asks for several, it moves one needle of the first key;
+        the others keep their places.
     needle
         ``"magic"``: RULER's sentence with a key and a value; ``"passkey"`` and ``"sentence"``: the
         tests before RULER, one needle in noise or essays.

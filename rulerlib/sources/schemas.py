@@ -129,7 +129,7 @@ class Question:
 
     @property
     def identity(self) -> str:
-        """The part that a source's digest covers. Stored datasets cite digests: do not change it."""
+        """The part that a source's digest covers. Stored datasets cite it: do not change it."""
         text = f"text={self.text!r}, answers={self.answers!r}, targets={self.targets!r}"
         if not self.golds:
             return f"Question({text})"

@@ -21,7 +21,7 @@ pytest.importorskip("openai")
 
 from openai import _base_client
 
-from rulerlib import models
+from rulerlib import models, tokens
 from rulerlib.errors import ParameterError, ServerError
 from rulerlib.models import Request, in_order
 from rulerlib.predict import predict
@@ -318,6 +318,20 @@ def test_another_tokenizer_or_template_is_not_taken_for_truncation(
     with warnings.catch_warnings(action="ignore"):
         assert len(in_order(load(server, endpoint, concurrency=1), prompts(*counts))) == 7
     assert len(server.bodies) - len(counts) <= checks
+
+
+@pytest.mark.parametrize(("tokenizer", "read", "stops"), [
+    (None, 1999, True), (None, 2000, False), ("words", 1999, False),
+])  # fmt: skip
+def test_one_missing_token_stops_the_run_only_with_the_own_tokenizer(
+    serve, monkeypatch, tokenizer, read, stops
+):
+    monkeypatch.setattr(tokens, "load", lambda *_: tokens.Words())
+    server = serve(answer=with_window(read))
+    model = models.load("words", "openai", base_url=server.url, tokenizer=tokenizer)
+    expected = pytest.raises(ServerError, match="1,999 of 2,000")
+    with warnings.catch_warnings(action="ignore"), expected if stops else contextlib.nullcontext():
+        assert len(in_order(model, prompts(2000))) == 1
 
 
 def test_missing_or_different_token_counts_give_one_warning(serve):

@@ -103,11 +103,16 @@ class Engine:
     the model may think, because they could end its thinking; every answer is cut here.
 
     Some servers silently drop a part of a prompt that exceeds their context window. The engine
-    compares the number of prompt tokens that the server reports with its own count. Another
-    tokenizer or chat template may explain a difference of more than `SLACK` tokens, so the engine
-    then sends the prompt once more with 3% of its middle removed. If the server's count does not
-    shrink accordingly, the prompt was truncated, and a `ServerError` stops the run. This is done
-    once for each length. Below `SHORT` tokens, only a server that counts fewer tokens is checked.
+    compares the number of prompt tokens that the server reports with its own count, and stops the
+    run with a `ServerError` if a prompt was truncated:
+
+    - The server reports fewer than half of the tokens.
+    - The server reports fewer tokens, special tokens aside, on the endpoint ``"completions"`` with
+      ``tokenizer=None``, because both count with the model's own tokenizer.
+    - Otherwise another tokenizer or chat template may explain a difference of more than `SLACK`
+      tokens. The engine then sends the prompt once more with 3% of its middle removed; if the
+      server's count does not shrink accordingly, the prompt was truncated. This is done once for
+      each length. Below `SHORT` tokens, only a server that counts fewer tokens is checked.
 
     A server that reports no counts cannot be checked, and a warning says so.
     """
@@ -128,6 +133,7 @@ class Engine:
     ) -> None:
         self.name = checkpoints.checked(name, "openai")
         self._tokenizer_name = tokenizer_name(name, tokenizer)
+        self._has_own_tokenizer = tokenizer is None
         self._openai = packages.load("openai", "openai", "Asking a server")
         self._url = _checked_url(base_url or os.environ.get("OPENAI_BASE_URL"))
         self._key = os.environ.get("OPENAI_API_KEY") or "none"
@@ -379,20 +385,27 @@ class Engine:
             about = "a prompt that it truncated cannot be noticed"
             self._warn("usage", f"The server does not report prompt_tokens, so {about}.")
             return
+        truncated = 2 * read + SLACK < count
+        if self._has_own_tokenizer and self._endpoint == "completions":
+            # The server may leave out the special tokens, and nothing else.
+            truncated = truncated or read + self.tokenizer.special < count
         differs = read < count - SLACK or (read > count + SLACK and count >= SHORT)
-        if differs and count > 1.05 * self._whole:
+        if differs and not truncated and count > 1.05 * self._whole:
             # Send 3% less. The server's tokenizer may be another one, so a third of the difference
             # is enough.
             less = copy.deepcopy({**body, self._max_tokens_field: 16})
             removed = self._shorten(less, 1 + count // 32)
             reply = await self._post(client, less)
-            if 3 * (read - (reply.prompt_tokens or 0)) < removed:
-                part = f"{read:,} of {count:,} prompt tokens"
-                if read >= count:
-                    part = f"only {read:,} of the prompt's tokens"
-                raise ServerError(
-                    f"The server read {part}; raise its context window, e.g. num_ctx."
-                )
+            truncated = 3 * (read - (reply.prompt_tokens or 0)) < removed
+        if truncated:
+            part = (
+                f"{read:,} of {count:,} prompt"
+                if read < count
+                else f"only {read:,} of the prompt's"
+            )
+            raise ServerError(
+                f"The server read {part} tokens; raise its context window, e.g. num_ctx."
+            )
         self._whole = max(self._whole, count)
         tolerance = 0 if self._endpoint == "completions" else 64 + count // 20
         if abs(read - count) > tolerance:

@@ -260,9 +260,9 @@ def test_a_system_receives_texts_and_questions_and_nothing_else(
             given.append(("recall", *values))
             return self.system.recall(*values)
 
-    kind, settings = presets._classes(job.preset.system)
-    monkeypatch.setattr(presets, "_classes", lambda system: (Spy, settings))
-    opened = kind
+    opened = presets._class(job.preset.system)
+    Spy.settings_class = opened.settings_class
+    monkeypatch.setattr(presets, "_class", lambda system: Spy)
     assert not finished([job])
     calls = iter(given)
     for episode in (item.episode for item in job.recipe):

@@ -46,8 +46,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rulerlib import errors
-from rulerlib.errors import ParameterError, flag, whole_number
+from pydantic import Field
+
+from rulerlib.errors import ParameterError, validated
 from rulerlib.languages import Language
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Probe, Spans, told
 
@@ -57,7 +58,7 @@ MOST_FACTS = 100_000
 MOST_PROBES = 20
 
 
-@dataclass(frozen=True)
+@validated
 class Knobs:
     """The settings of the episodic suites.
 
@@ -87,27 +88,17 @@ class Knobs:
         The maximum number of tokens of a prompt, or None. It is only recorded here.
     """
 
-    facts: int = 20
-    distractors: int = 0
-    reward_share: float = 0.3
-    pin_share: float = 0.1
+    facts: int = Field(20, ge=1, le=MOST_FACTS)
+    distractors: int = Field(0, ge=0, le=40)
+    reward_share: float = Field(0.3, ge=0, le=1)
+    pin_share: float = Field(0.1, ge=0, le=1)
     conversation: bool = False
-    corrections: int = 0
-    sessions: int = 1
-    unanswerable: float = 0.0
-    context_budget: int | None = None
+    corrections: int = Field(0, ge=0, le=5)
+    sessions: int = Field(1, ge=1, le=12)
+    unanswerable: float = Field(0.0, ge=0, le=0.5)
+    context_budget: int | None = Field(None, ge=64)
 
     def __post_init__(self) -> None:
-        whole_number("facts", self.facts, 1, MOST_FACTS)
-        whole_number("distractors", self.distractors, 0, 40)
-        errors.number("reward_share", self.reward_share, 0, 1)
-        errors.number("pin_share", self.pin_share, 0, 1)
-        flag("conversation", self.conversation)
-        whole_number("corrections", self.corrections, 0, 5)
-        whole_number("sessions", self.sessions, 1, 12)
-        errors.number("unanswerable", self.unanswerable, 0, 0.5)
-        if self.context_budget is not None:
-            whole_number("context_budget", self.context_budget, 64)
         if self.conversation and self.sessions > 1:
             raise ParameterError("sessions", self.sessions, "1 in a conversation")
         if self.conversation and self.unanswerable:

@@ -293,9 +293,9 @@ def way(pred: str, about: Mapping[str, Any], language: Language) -> dict[str, An
         route = spatial.written(pred, language)
         valid = success = False
         if route is not None:
-            walk = spatial.walk(about["map"], about["start"], about["goal"], route)
-            valid, success = walk.valid, walk.arrives
-            over = None if math.isnan(walk.excess) else int(walk.excess)
+            end = spatial.walk(about["map"], about["start"], route)
+            valid, success = end is not None, end == about["goal"]
+            over = len(route) - optimum if success else None
     return {"valid": valid, "success": success, "steps_over": over}
 
 

@@ -31,11 +31,13 @@ import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from rulerlib.errors import ParameterError, one_of, whole_number
+from pydantic import Field
+
+from rulerlib.errors import ParameterError, validated
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Names, Probe, Spans, told
-from rulerlib.memory.sentences import RELATIONS, RULES
+from rulerlib.memory.sentences import RELATIONS
 
 KINDS = ("person", "town", "ship", "river")
 """The kinds of names."""
@@ -43,15 +45,12 @@ KINDS = ("person", "town", "ship", "river")
 STARTS = KINDS[:3]
 """The kinds of names with which questions begin, which alternate."""
 
-# The maximum number of facts and of distractors; the names suffice for about as many.
-FACTS, DISTRACTORS = 100_000, 64
-
 # The maximum number of questions about an episode, and of chains for them: there are 288 people,
 # each has one teacher, and enough must be left to draw from.
 PROBES, CHAINS = 8, 240
 
 
-@dataclass(frozen=True)
+@validated
 class Knobs:
     """The settings of facts that link into chains.
 
@@ -69,17 +68,12 @@ class Knobs:
         chain as long as that of the question, or shorter if ``facts`` are few.
     """
 
-    facts: int = 20
-    hop_depth: int = 2
-    contradictions: str | None = None
-    distractors: int = 4
+    facts: int = Field(20, ge=1, le=100_000)
+    hop_depth: int = Field(2, ge=2, le=4)
+    contradictions: Literal["date", "source"] | None = None
+    distractors: int = Field(4, ge=0, le=64)
 
     def __post_init__(self) -> None:
-        whole_number("facts", self.facts, 1, FACTS)
-        whole_number("hop_depth", self.hop_depth, 2, 4)
-        if self.contradictions is not None:
-            one_of("contradictions", self.contradictions, RULES)
-        whole_number("distractors", self.distractors, 0, DISTRACTORS)
         least = self.hop_depth + self.contradicted + sum(self.shortest)
         if self.facts < least:
             allowed = f"at least {least} for these chains and distractors"

@@ -248,13 +248,14 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     MissingExtraError
         If `pyyaml` is not installed.
     """
-    if name not in (*NAMES, *WORKED):
+    own = (*NAMES, *WORKED)
+    if name not in own:
         name = plugins.full_name("system", name)
     is_class = plugins.is_plugin(name)
     if isinstance(name, str) and name.endswith(".yaml"):
         path = files.named("preset", name, "the name of a preset, or a file in .yaml")
     else:
-        path = PRESETS / f"{'rag' if is_class else one_of('preset', name, (*NAMES, *WORKED))}.yaml"
+        path = PRESETS / f"{'rag' if is_class else one_of('preset', name, own)}.yaml"
     values = settings_file(path, "a list of settings")
     if is_class:
         values |= {"system": name, "settings": {}}
@@ -267,7 +268,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         preset = Preset(name, **values, given=name)
     except ParameterError as error:
         raise ParameterError(error.parameter, error.value, f"{error.allowed}, in {path}") from error
-    if name not in (*NAMES, *WORKED):
+    if name not in own:
         stem = name.partition(":")[0] if is_class else path.stem
         content = {**values, "source": preset.to_dict().get("source")}
         text = json.dumps(content, sort_keys=True, default=str)

@@ -28,7 +28,7 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal, NamedTuple
@@ -100,9 +100,6 @@ class Knobs:
             return [1] * self.distractors
         # The fact that does not count leads into the first distractor.
         return [self.hop_depth - 1] + [1] * (self.distractors - 1)
-
-
-SUITES = {"semantic": Knobs()}
 
 
 class Link(NamedTuple):
@@ -316,9 +313,7 @@ class Semantic(Episodes):
         """Return the facts in random order, and the number of the fact of each link."""
         order = list(range(len(links)))
         rng.shuffle(order)
-        numbers = [0] * len(links)
-        for number, link in enumerate(order):
-            numbers[link] = number
+        numbers = sorted(range(len(links)), key=order.__getitem__)
         marks = self._marks(links, chains, rng)
         for place, chain in enumerate(chains):
             if chain.overruled is not None:
@@ -326,11 +321,11 @@ class Semantic(Episodes):
                 if (numbers[held] < numbers[chain.overruled]) == bool((index + place) % 2):
                     pair = numbers[held], numbers[chain.overruled]
                     numbers[chain.overruled], numbers[held] = pair
-        facts = [Fact(0, "", 0)] * len(links)
-        for link, number in enumerate(numbers):
-            text, values = self._sentence(links[link], marks[link] if marks else None, rng)
-            facts[number] = Fact(number, text, number, values)
-        return tuple(facts), numbers
+        facts = []
+        for link, number, mark in zip(links, numbers, marks, strict=True):
+            text, values = self._sentence(link, mark, rng)
+            facts.append(Fact(number, text, number, values))
+        return tuple(sorted(facts, key=lambda fact: fact.number)), numbers
 
     def _held(self, chain: Chain, links: list[Link]) -> int:
         """Return the number of the link that the overruled one contradicts."""
@@ -338,10 +333,10 @@ class Semantic(Episodes):
         slot = links[chain.overruled][:2]
         return next(number for number in chain.links if links[number][:2] == slot)
 
-    def _marks(self, links: list[Link], chains: list[Chain], rng: Random) -> list[int]:
-        """Return the day of each link's note or the position of its source; empty without notes."""
+    def _marks(self, links: list[Link], chains: list[Chain], rng: Random) -> Sequence[int | None]:
+        """Return the day of each link's note or the position of its source; None without notes."""
         if self.knobs.contradictions is None:
-            return []
+            return [None] * len(links)
         dated = self.knobs.contradictions == "date"
         marks = range(365 if dated else len(self.wording["notes"]["sources"]))
         drawn = rng.choices(marks, k=len(links))
@@ -360,17 +355,17 @@ class Semantic(Episodes):
         if mark is None:
             return text, values
         notes, by = self.wording["notes"], str(self.knobs.contradictions)
-        words = {"fact": text, by: self._day(mark) if by == "date" else notes["sources"][mark]}
+        if by == "date":
+            # A year that is no leap year; the note does not name it.
+            day = datetime.date(2001, 1, 1) + datetime.timedelta(days=mark)
+            note = notes["day"].format(day=day.day, month=self.names.months[day.month - 1])
+        else:
+            note = notes["sources"][mark]
+        words = {"fact": text, by: note}
         text, spans = told(rng.choice(notes[by]), words)
         shift, _ = spans.pop("fact")
         moved = {name: (start + shift, end + shift) for name, (start, end) in values.items()}
         return text, moved | spans
-
-    def _day(self, number: int) -> str:
-        """Return a day of the year as notes write it, without the year."""
-        day = datetime.date(2001, 1, 1) + datetime.timedelta(days=number)
-        form: str = self.wording["notes"]["day"]
-        return form.format(day=day.day, month=self.names.months[day.month - 1])
 
     def _ask(self, chain: Chain, links: list[Link], numbers: list[int], rng: Random) -> Probe:
         """Return the question about a chain."""

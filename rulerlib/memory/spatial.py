@@ -28,7 +28,6 @@ Each episode has its own town, which every question names.
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from random import Random
@@ -89,9 +88,6 @@ class Knobs:
         """The lengths of routes that are asked for; every grid has all of them."""
         # The smallest grid has few lengths, so 1 is among them and no number is right too often.
         return range(1 if self.grid_size == 3 else 2, min(LONGEST, 2 * self.grid_size - 2) + 1)
-
-
-SUITES = {"spatial": Knobs()}
 
 
 # --- The grid ----------------------------------------------------------------------------------
@@ -282,15 +278,16 @@ class Spatial(Episodes):
             words["moves"], facts["moves"] = ", ".join(spoken[letter] for letter in way), way
             pairs = [*itertools.pairwise(places)]
         else:
-            start, goal = _pair(steps, length, ROUTES if kind == "route" else math.inf, seen, rng)
+            start, goal = _pair(steps, length, kind == "route", seen, rng)
             words |= {"goal": goal, "letters": ", ".join(directions.values())}
             pairs = _on_shortest_routes(steps, start, goal)
         optimum = distances(steps, goal)[start]
-        golds: tuple[str, ...] = (*routes(steps, start, goal),)
         if kind == "stand":
             golds = self._place(goal)
         elif kind == "length":
             golds = self._number(optimum)
+        else:
+            golds = tuple(routes(steps, start, goal))
         text, _ = told(rng.choice(self.wording["ask"][kind]), words | {"start": start})
         facts |= {"town": town, "start": start, "goal": goal, "optimum": optimum}
         # The opening says that paths lead both ways.
@@ -354,16 +351,19 @@ def _on_shortest_routes(steps: Steps, start: str, goal: str) -> list[tuple[str, 
 
 
 def _pair(
-    steps: Steps, length: int, most: float, seen: set[tuple[str, str]], rng: Random
+    steps: Steps, length: int, few: bool, seen: set[tuple[str, str]], rng: Random
 ) -> tuple[str, str]:
-    """Return a start and a goal so far apart, or closer if too many shortest routes lead there."""
+    """Return a start and a goal so far apart, or closer if need be.
+
+    With ``few``, at most `ROUTES` shortest routes lead to the goal.
+    """
     for shorter in range(length, 0, -1):
         for start in rng.sample(sorted(steps), len(steps)):
             away = distances(steps, start)
             goals = [place for place in away if away[place] == shorter]
             for goal in rng.sample(goals, len(goals)):
-                few = most == math.inf or len(routes(steps, start, goal)) <= most
-                if few and (start, goal) not in seen:
+                right = not few or len(routes(steps, start, goal)) <= ROUTES
+                if right and (start, goal) not in seen:
                     seen.add((start, goal))
                     return start, goal
     raise AssertionError("no route of one step is left")

@@ -137,6 +137,9 @@ def _levels(part: pd.DataFrame, floors: pd.DataFrame | None, suite: str) -> dict
     if floors is not None and len(floors):
         rows = _named(floors.assign(preset=""))
         rows = rows[rows["panel"] == suite]
+        # The floors may be of several models and languages.
+        for name in ("model", "language"):
+            rows = rows[rows[name].isin(part[name])]
         levels |= {name: rows[name].mean() for name in ("constant", "chance")}
     return {name: levels[name] for name in _LINES if pd.notna(levels.get(name))}
 

@@ -28,14 +28,14 @@ import pandas as pd
 from rulerlib.analysis import pairs
 from rulerlib.analysis.accuracy import RESAMPLES
 from rulerlib.analysis.scores import nothing
-from rulerlib.memory.measures import MEASURES
+from rulerlib.memory.measures import KS, MEASURES
 from rulerlib.memory.results import QUESTION, by_of, groups, means
 
 DIAGNOSTICS = "part_match", "too_long", "cut_off", "overlong", "format_violation", "refused"
 """Shares of answers shown beside the scores: the gold is part of it; no gold fits into it; it was
 cut off; it is longer than the longest gold; it is not a bare answer; it is a refusal."""
 
-RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
+RECALLS = tuple(f"recall_at_{k}" for k in KS)
 """The shares of the needed facts among the first recalled texts in the prompt."""
 
 PERCENT = (

@@ -26,7 +26,7 @@ from rulerlib.memory import bench, measures, presets, results
 from rulerlib.memory.measures import METRICS, GuardError
 from rulerlib.memory.rag import Rag
 from rulerlib.memory.suites import Recipe
-from rulerlib.memory.system import Recalled, System, Text
+from rulerlib.memory.system import System, Text
 from rulerlib.memory.work import STORE, TABLE, expand
 from rulerlib.samples import Sample, read
 
@@ -260,9 +260,9 @@ def test_a_system_receives_texts_and_questions_and_nothing_else(
             given.append(("recall", *values))
             return self.system.recall(*values)
 
-    kind, settings = presets._classes(job.preset.system)
-    monkeypatch.setattr(presets, "_classes", lambda system: (Spy, settings))
-    opened = kind
+    opened = presets._class(job.preset.system)
+    Spy.settings_class = opened.settings_class
+    monkeypatch.setattr(presets, "_class", lambda system: Spy)
     assert not finished([job])
     calls = iter(given)
     for episode in (item.episode for item in job.recipe):
@@ -330,22 +330,6 @@ def test_a_memory_that_was_never_asked(student, tmp_path, monkeypatch):
     assert finished(works) == ("retrieval.requests == 0: rag was never asked for anything.",)
     assert not works[0].file(METRICS).exists()
     assert works[1].file(METRICS).exists(), "the others go on"
-
-
-@pytest.mark.parametrize(
-    ("recalled", "sentence"),
-    [
-        ([], "retrieval.hits == 0: rag recalled nothing for 2 questions."),
-        ([Recalled("I know.")], "rag recalled the same texts for all 2 questions."),
-    ],
-)
-def test_a_memory_that_recalls_nothing_in_particular(
-    student, tmp_path, monkeypatch, recalled, sentence
-):
-    (job,) = matrix(tmp_path, preset_names=["rag"])
-    monkeypatch.setattr(Rag, "search", lambda *_: recalled)
-    assert finished([job]) == (sentence,)
-    assert student.asked == []
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_an_equal_value_is_no_change():
     assert preset == load("memory/hei_nw")
     assert preset.changes == {}
     # To Python True is 1.
-    with pytest.raises(ParameterError, match="gate is 1, but must be True or False"):
+    with pytest.raises(ParameterError, match="gate is 1, but must be a valid boolean"):
         load("memory/hei_nw", {"gate": 1})
 
 
@@ -95,9 +95,9 @@ def test_names_show_changes(name, changes, short):
     [
         ("memory/hei_nw", {"gat": False}, r"'gat', but must be .*did you mean 'gate'"),
         ("core", {"k": 3}, r"setting of core is 'k', but must be one of use_chat_template"),
-        ("memory/hei_nw", {"k": 0}, r"k is 0, but must be a whole number, at least 1"),
-        ("memory/hei_nw", {"surprise": "me"}, r"surprise is 'me', but must be one of reader, none"),
-        ("rag", {"max_new_tokens": True}, r"max_new_tokens is True, but must be a whole number"),
+        ("memory/hei_nw", {"k": 0}, r"k is 0, but must be greater than or equal to 1"),
+        ("memory/hei_nw", {"surprise": "me"}, r"surprise is 'me', but must be 'reader' or 'none'"),
+        ("rag", {"max_new_tokens": True}, r"max_new_tokens is True, but must be a valid integer"),
         ("rag", ["k"], r"changes is \['k'\], but must be a dictionary"),
     ],
 )

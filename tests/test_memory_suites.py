@@ -9,7 +9,6 @@ from collections import Counter
 
 import pytest
 
-import rulerlib
 from rulerlib import languages
 from rulerlib.errors import ParameterError
 from rulerlib.memory.episodes import Episode, Fact, Probe
@@ -89,24 +88,20 @@ def test_a_line_of_a_set_says_all_of_its_episode():
 
 
 @pytest.mark.parametrize(("suite", "knobs", "said"), [
-    ("episodic", {"context_budget": 63}, "is 63, but must be a whole number, at least 64."),
-    ("episodic", {"facts": 0}, "is 0, but must be a whole number, at least 1 and at most 100000."),
-    ("episodic", {"reward_share": 1.5}, "reward_share is 1.5, but must be a number from 0 to 1."),
-    ("episodic", {"pin_share": float("nan")}, "pin_share is nan, but must be a number from 0 to 1"),
-    ("episodic", {"conversation": 1}, "conversation is 1, but must be True or False."),
+    ("episodic", {"context_budget": 63}, "is 63, but must be greater than or equal to 64."),
+    ("episodic", {"reward_share": 1.5}, "reward_share is 1.5, but must be less than or equal to 1"),
+    ("episodic", {"pin_share": float("nan")}, "pin_share is nan, but must be less than or"),
+    ("episodic", {"conversation": 1}, "conversation is 1, but must be a valid boolean."),
     ("episodic", {"corrections": 1}, "is 1, but must be 0 without conv"),
     ("episodic", {"sessions": 3, "facts": 2}, "is 3, but must be at most the number of facts (2)"),
     ("episodic", {"sessions": 2, "conversation": True}, "sessions is 2, but must be 1 in a con"),
     ("episodic", {"unanswerable": 0.1, "conversation": True}, "is 0.1, but must be 0 in a con"),
     ("episodic", {"unanswerable": 0.1, "facts": 1}, "is 0.1, but must be 0, because only one"),
     ("semantic", {"hops": 3}, "knob is 'hops'"),
-    ("semantic", {"hop_depth": 5}, "hop_depth"),
-    ("semantic", {"distractors": -1}, "distractors"),
-    ("semantic", {"contradictions": "dates"}, "did you mean 'date'"),
+    ("semantic", {"contradictions": "dates"}, "is 'dates', but must be 'date' or 'source'"),
     ("semantic", {"facts": 5}, "facts is 5, but must be at least 6 for"),
     ("semantic", {"facts": 6, "contradictions": "date"}, "facts is 6, but must be at least 7 for"),
-    ("spatial", {"grid_size": 2}, "grid_size is 2, but must be a whole number"),
-    ("spatial", {"obstacle_density": 0.5}, "is 0.5, but must be a number from 0 to 0.4"),
+    ("spatial", {"grid_size": 2}, "grid_size is 2, but must be greater than or equal to 3"),
 ])  # fmt: skip
 def test_knobs_that_cannot_work_are_refused(suite, knobs, said):
     with pytest.raises(ParameterError, match=re.escape(said)):
@@ -116,14 +111,3 @@ def test_knobs_that_cannot_work_are_refused(suite, knobs, said):
 def test_more_questions_than_an_episode_has_are_refused():
     with pytest.raises(ParameterError, match="probes is 99, but must be at most 12, the maximum"):
         Recipe("spatial", 1, probes=99)
-
-
-@pytest.mark.parametrize("profile", ["easy", "hard"])
-def test_every_profile_changes_every_suite(profile):
-    assert PROFILES[profile].keys() == SUITES.keys()
-    for suite, row in SUITES.items():
-        assert Recipe(suite, 1, profile=profile).knobs != row.knobs
-
-
-def test_the_room_names_every_suite():
-    assert re.findall(r"^`(\w+)` ", rulerlib.memory.__doc__, re.MULTILINE) == list(SUITES)

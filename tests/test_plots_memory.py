@@ -31,7 +31,8 @@ def panels(figure):
 
 def test_the_matrix_has_a_dot_and_an_interval_for_each_preset(rows):
     table, floors = tables.table(rows), tables.floors(rows)
-    figure = plots.matrix(table, floors, title="title")
+    others = floors.assign(language="en", chance=1.0, constant=1.0)
+    figure = plots.matrix(table, pd.concat([floors, others]), title="title")
     assert figure.get_suptitle() == "title"
     for axes, suite in zip(panels(figure), SUITES, strict=True):
         assert axes.get_title() == f"{suite}\nn = 20"

@@ -9,8 +9,6 @@ import functools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rulerlib import languages
 from rulerlib.memory.episodes import Fact
@@ -70,28 +68,6 @@ def test_facts_are_read_back(code: str, suite: str, knobs: dict, kinds: set[str]
             assert values == said(fact)
             found.add(read.kind)
     assert found == kinds
-
-
-NAMES = st.text("abdeilmorstuæøå", min_size=2, max_size=9).map(str.capitalize)
-
-
-@pytest.mark.parametrize("code", CODES)
-@settings(max_examples=10, deadline=None)
-@given(names=st.lists(NAMES, min_size=2, max_size=2, unique=True))
-def test_every_wording_of_a_relation(code: str, names: list[str]) -> None:
-    """Each sentence of the pack, with any two names, and each with any day before it."""
-    table, (a, b) = languages.load(code).section("semantic"), names
-    months = reader(code)._months
-    for at, (name, relation) in enumerate(table["relations"].items()):
-        for say in relation["say"]:
-            text = say.format(a=a, b=b)
-            read = reader(code).fact(text)
-            assert (read.relation, read.values) == (name, {"subject": a, "object": b}), text
-            day = table["notes"]["day"].format(day=at + 1, month=months[at % 12])
-            for note in table["notes"]["date"]:
-                dated = reader(code).fact(note.format(date=day, fact=text))
-                assert dated.values == {**read.values, "date": day}
-                assert dated.rank == 100 * (at % 12 + 1) + at + 1
 
 
 def test_genitives() -> None:

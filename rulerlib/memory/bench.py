@@ -15,14 +15,15 @@ which it occurs. Finished work is skipped, and an interrupted command resumes.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import itertools
 import shutil
 import sys
 import tempfile
-import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ import rulerlib
 from rulerlib import commands, files, models, parsing, predict, samples
 from rulerlib.errors import ParameterError, RulerError, shortened
 from rulerlib.languages import Language
-from rulerlib.memory import measures, presets
+from rulerlib.memory import measures, outside, presets
 from rulerlib.memory.delivered import Needs
 from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.measures import GuardError
@@ -91,12 +92,12 @@ def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
         files.check_writable(Path(root).expanduser())
     stopped, model = dict[Work, str](), works[0].reader()
     models.reserve(model, max(job.budget for job in works))
-    left = [job for job in works if not _is_finished(job)]
-    with Progress(sum(job.asked for job in left), f"{len(left)} runs", quiet) as bar:
-        for job in left:
+    with Progress(sum(job.asked for job in works), f"{len(works)} runs", quiet) as bar:
+        for job in works:
             before = bar.n
             try:
-                run_one(job, model, bar)
+                if not measures.is_measured(job):
+                    run_one(job, model, bar)
             except RulerError as error:
                 stopped[job] = str(error)
             bar.skip(job.asked - (bar.n - before))
@@ -166,35 +167,50 @@ class Questions:
 
     def _recalled(self) -> list[Sample]:
         """Return the questions of a memory: for each episode teach, close, reopen, ask."""
-        job, made = self._job, list[Sample]()
+        job, name, made, log = self._job, self._job.preset.short, list[Sample](), _Log()
         temporary = tempfile.TemporaryDirectory(prefix="rulerlib-")
         with temporary as root, _memory(job) as teacher, _memory(job) as asker:
-            log = _Log(job)
             for number, item in enumerate(job.recipe):
                 folder, episode = Path(root) / str(number), item.episode
                 folder.mkdir()
-                log.taught(self._teach(teacher, folder, episode), folder)
+                log.stats.update(self._teach(teacher, folder, episode))
                 before = _hashes(folder)
                 recalls = asker.recall(folder, [probe.text for probe in episode.probes])
-                log.check_unchanged(before, _hashes(folder))
-                for probe, recall in zip(episode.probes, recalls, strict=True):
-                    log.recalled(episode, probe, recall)
-                    index = len(made)
-                    made.append(self._sample(index, episode, probe, recall.texts))
-            log.check(asker.requests)
-            log.write(Path(root))
+                changed = sorted(path for path, _ in before.items() ^ _hashes(folder).items())
+                if changed:
+                    raise GuardError(
+                        f"{name} changed {changed[0]!r} in its store while it was asked:"
+                        " recall must not change what is stored."
+                    )
+                for probe, (found, seconds) in zip(episode.probes, recalls, strict=True):
+                    texts = [text for text, _ in found]
+                    log.texts.append(texts)
+                    log.microseconds.append(round(seconds * 1e6))
+                    if job.preset.is_outside:
+                        needs = Needs(episode, probe, job.pack)
+                        log.bare += any(map(needs.is_bare_answer, texts))
+                    made.append(self._sample(len(made), episode, probe, found))
+            kept = any(path.is_file() for path in Path(root).rglob("*"))
+            # A memory from outside need not tell how many texts it keeps.
+            if not (kept if job.preset.is_outside else log.stats["stored"]):
+                raise GuardError(f"The store of {name} is empty after teaching.")
+            log.check(name, asker.requests, job.recipe.size)
+            log.write(job, Path(root))
         return made
 
     def _teach(
         self, teacher: LocalMemory | OutsideMemory, folder: Path, episode: Episode
     ) -> dict[str, float]:
         """Teach an episode session by session, each on a memory that is opened anew."""
-        values = [None] * len(episode.facts)
+        values: list[float | None] = [None] * len(episode.facts)
         if self._job.preset.surprise == "reader":
-            values = surprises_of(episode, models.with_likelihoods(self._model))
+            # All facts of an episode are read as one batch.
+            reader, facts = models.with_likelihoods(self._model), episode.facts
+            surprises = ranked(reader.log_likelihoods([fact.text for fact in facts]))
+            values = [round(value, 6) for value in surprises]
         stats: dict[str, float] = {}
-        for _, facts in itertools.groupby(episode.facts, key=attrgetter("session")):
-            texts = [Text.of(fact, values[fact.number]) for fact in facts]
+        for _, told in itertools.groupby(episode.facts, key=attrgetter("session")):
+            texts = [Text.of(fact, values[fact.number]) for fact in told]
             stats = teacher.teach(folder, texts)
         return stats
 
@@ -287,11 +303,8 @@ class Questions:
 
 def in_context(system: str, episode: Episode, probe: Probe) -> list[Recalled]:
     """Return the facts that a preset without a memory system shows, in their order."""
-    numbers: Iterable[int] = ()
-    if system == "all":
-        numbers = range(len(episode.facts))
-    elif system == "needed":
-        numbers = sorted(probe.needs)
+    shown = {"none": (), "all": range(len(episode.facts)), "needed": sorted(probe.needs)}
+    numbers: Iterable[int] = shown[system]
     return [Recalled(episode.facts[number].text, (number,)) for number in numbers]
 
 
@@ -310,93 +323,56 @@ class LocalMemory:
 
     def teach(self, folder: Path, texts: Sequence[Text]) -> dict[str, float]:
         """Teach the texts of one session of an episode; return what the system counts."""
-        system = self._opened(folder)
-        system.teach(texts)
-        system.close()
-        stats: dict[str, float] = system.stats()
-        return stats
+        return outside.teach(self._opened(folder), texts)
 
     def recall(self, folder: Path, asked_for: Sequence[str]) -> list[Recall]:
         """Return what is recalled for each question about an episode."""
-        system, recalls = self._opened(folder), []
-        for question in asked_for:
-            start = time.perf_counter()
-            texts = system.recall(question)
-            recalls.append(Recall(texts, time.perf_counter() - start))
+        system = self._opened(folder)
+        recalls = outside.recall(system, asked_for)
         self.requests += system.requests
-        return recalls
-
-    def __enter__(self) -> LocalMemory:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
+        return [Recall(texts, seconds) for texts, seconds in recalls]
 
 
-def _memory(job: Work) -> LocalMemory | OutsideMemory:
-    if job.preset.is_outside:
-        return OutsideMemory(job.preset.system, job.preset.settings)
-    return LocalMemory(job.preset, job.pack)
+@contextlib.contextmanager
+def _memory(job: Work) -> Iterator[LocalMemory | OutsideMemory]:
+    if not job.preset.is_outside:
+        yield LocalMemory(job.preset, job.pack)
+        return
+    with OutsideMemory(job.preset.system, job.preset.settings) as memory:
+        yield memory
 
 
+@dataclass
 class _Log:
     """What happened while a memory was taught and asked, and the guards on it."""
 
-    def __init__(self, job: Work) -> None:
-        self._job, self._name = job, job.preset.short
-        self._stats = dict[str, float]()
-        self._texts: list[list[str]] = []
-        self._microseconds: list[int] = []
-        self._bare = self._kept = 0
+    stats: Counter[str] = field(default_factory=Counter)
+    texts: list[list[str]] = field(default_factory=list)
+    microseconds: list[int] = field(default_factory=list)
+    bare: int = 0
 
-    def taught(self, stats: dict[str, float], folder: Path) -> None:
-        # A memory from outside need not tell how much it keeps.
-        files_written = sum(path.is_file() for path in folder.rglob("*"))
-        self._kept += files_written if self._job.preset.is_outside else int(stats["stored"])
-        for name, value in stats.items():
-            self._stats[name] = self._stats.get(name, 0.0) + value
-
-    def recalled(self, episode: Episode, probe: Probe, recall: Recall) -> None:
-        texts = [text for text, _ in recall.texts]
-        self._texts.append(texts)
-        self._microseconds.append(round(recall.seconds * 1e6))
-        if self._job.preset.is_outside:
-            needs = Needs(episode, probe, self._job.pack)
-            self._bare += any(needs.is_bare_answer(text) for text in texts)
-
-    def check_unchanged(self, before: dict[str, str], after: dict[str, str]) -> None:
-        changed = sorted(path for path, _ in before.items() ^ after.items())
-        if changed:
-            raise GuardError(
-                f"{self._name} changed {changed[0]!r} in its store while it was asked:"
-                " recall must not change what is stored."
-            )
-
-    def check(self, requests: int) -> None:
-        """Raise a `GuardError` if the numbers of this run would be misleading."""
-        name, texts, count = self._name, self._texts, len(self._texts)
-        if not self._kept:
-            raise GuardError(f"The store of {name} is empty after teaching.")
+    def check(self, name: str, requests: int, episodes: int) -> None:
+        """Raise a `GuardError` if the numbers of a run would be misleading."""
+        texts, count = self.texts, len(self.texts)
         if not requests:
             raise GuardError(f"retrieval.requests == 0: {name} was never asked for anything.")
         if not any(text.strip() for text in itertools.chain(*texts)):
             raise GuardError(f"retrieval.hits == 0: {name} recalled nothing for {count} questions.")
-        if self._job.recipe.size > 1 and texts.count(texts[0]) == count:
+        if episodes > 1 and texts.count(texts[0]) == count:
             raise GuardError(f"{name} recalled the same texts for all {count} questions.")
-        if self._bare > MAX_BARE * count:
+        if self.bare > MAX_BARE * count:
             raise GuardError(
                 f"{name} recalled an answer that was never taught, and nothing else, for"
-                f" {self._bare} of {count} questions: a memory recalls what it was taught."
+                f" {self.bare} of {count} questions: a memory recalls what it was taught."
             )
 
-    def write(self, root: Path) -> None:
+    def write(self, job: Work, root: Path) -> None:
         """Keep the store, and write the telemetry."""
-        job = self._job
         paths = [path for path in root.rglob("*") if path.is_file()]
         telemetry = {
-            "requests": len(self._texts), "hits": sum(map(bool, self._texts)),
+            "requests": len(self.texts), "hits": sum(map(bool, self.texts)),
             "files": len(paths), "bytes": sum(path.stat().st_size for path in paths),
-            **self._stats, "microseconds": self._microseconds,
+            **self.stats, "microseconds": self.microseconds,
         }  # fmt: skip
         store = job.file(STORE)
         with files.saving(store):
@@ -444,12 +420,6 @@ def ranked(likelihoods: Iterable[Likelihood]) -> list[float]:
     return ranks
 
 
-def surprises_of(episode: Episode, reader: Model) -> list[Any]:
-    """Return how unexpected each fact of an episode is to a reader, read as one batch."""
-    texts = [fact.text for fact in episode.facts]
-    return [round(value, 6) for value in ranked(reader.log_likelihoods(texts))]
-
-
 # ---------------------------------------------------------------- checks
 
 
@@ -482,14 +452,6 @@ def check(works: Sequence[Work]) -> None:
         prompts = Questions(job, model)
         for probe in job.recipe.first.probes:
             prompts.check_room(probe.text)
-
-
-def _is_finished(job: Work) -> bool:
-    try:
-        return measures.is_measured(job)
-    except RulerError:
-        # `run_one` reports the error.
-        return False
 
 
 def _check_oracle(job: Work, stopped: dict[Work, str]) -> None:

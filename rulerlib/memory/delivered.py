@@ -24,6 +24,7 @@ value for the same key. A list of all values states nothing.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -64,6 +65,11 @@ class Needs:
         self._owner = [talk.topic[0]] if talk and talk.topic else []
         self._meanings = {fact.number: self._meaning(fact.text) for fact in self.facts}
         self._answers = answers_of(episode, probe, language)
+        values = [item for fact in self.facts for item in _values(fact).items()]
+        # The names in the question. A plan does not name the town.
+        self._names = self._owner or sorted(
+            {value for name, value in values if name != "town" and value in probe.text}
+        )
         # All values of a kind in the episode, such as all homes.
         self._values = defaultdict[tuple[str, str], set[str]](set)
         for fact in episode.facts:
@@ -77,14 +83,12 @@ class Needs:
         made = [sentence for sentences in reworded for sentence in sentences]
         concluded = not any(self._answers_otherwise(sentence) for sentence in made)
         for numbers, sentences in zip(whole, reworded, strict=True):
-            for sentence in sentences:
-                for fact in self.facts:
-                    # One value alone, such as the name of a town, says too little.
-                    values = self._needed(fact).values()
-                    if len(values) > 1 and self._holds(sentence, values):
-                        numbers.add(fact.number)
-                if concluded and self._concludes(sentence):
-                    numbers.update(fact.number for fact in self.facts)
+            for sentence, fact in itertools.product(sentences, self.facts):
+                # One value alone, such as the name of a town, says too little.
+                values = self._needed(fact).values()
+                says_all = len(values) > 1 and self._holds(sentence, values)
+                if says_all or (concluded and self._concludes(sentence)):
+                    numbers.add(fact.number)
         # A planned route names places as a step does, but it is no step.
         claims = [sentence for sentence in made if not self._concludes(sentence)]
         contradicted = {
@@ -138,29 +142,20 @@ class Needs:
         # A step without its direction says too little.
         return linked if len(linked) > 1 and "direction" not in values else values
 
-    def _names(self) -> list[str]:
-        """Return the names in the question."""
-        if self._owner:
-            return self._owner
-        values = [item for fact in self.facts for item in _values(fact).items()]
-        # A plan does not name the town.
-        return sorted({v for name, v in values if name != "town" and v in self._probe.text})
-
     def _concludes(self, sentence: str) -> bool:
         """Return whether a sentence has the names in the question, its answer, and no other one."""
-        if not self._names() or not self._holds(sentence, self._names()):
+        if not self._names or not self._holds(sentence, self._names):
             return False
-        golds = self._probe.golds
-        return self._holds_any(sentence, golds) and not self._others(sentence, self._answers)
+        return self._holds_any(sentence, self._probe.golds) and not self._others(sentence)
 
     def _answers_otherwise(self, sentence: str) -> bool:
         """Return whether a sentence gives another answer to the question, which was not taught."""
-        others = self._others(sentence, self._answers)
-        return self._holds(sentence, self._names()) and not self._explained(sentence, others)
+        others = self._others(sentence)
+        return self._holds(sentence, self._names) and not self._explained(sentence, others)
 
-    def _others(self, sentence: str, values: Iterable[str]) -> list[str]:
-        """Return the values that a sentence has and that are no right answer."""
-        golds = {gold.casefold() for gold in self._probe.golds}
+    def _others(self, sentence: str) -> list[str]:
+        """Return the values of the kind of the answer in a sentence that are no right answer."""
+        golds, values = {gold.casefold() for gold in self._probe.golds}, self._answers
         if self._probe.kind == "route":
             letters = "".join(spatial.letters(self._language).values())
             values = re.findall(rf"\b[{letters}]+\b", sentence)
@@ -177,10 +172,8 @@ class Needs:
             key = [other for each, other in needed.items() if each != name]
             if not key or not self._holds(sentence, key):
                 continue
-            kind = self._values[self._kind(fact), name] - {value}
-            if not self._explained(
-                sentence, [each for each in kind if self._holds(sentence, [each])]
-            ):
+            others = self._values[self._kind(fact), name] - {value}
+            if not self._explained(sentence, [v for v in others if self._holds(sentence, [v])]):
                 return True
         return False
 
@@ -199,15 +192,12 @@ class Needs:
         """Return whether the values in a sentence are few, and each is part of a taught fact."""
         if len(values) >= _MAX_VALUES:
             return False
-        for value in values:
-            facts = [fact for fact in self._episode.facts if value in _values(fact).values()]
-            if not any(
-                fact in self.facts
-                or (len(_values(fact)) > 1 and self._holds(sentence, _values(fact).values()))
-                for fact in facts
-            ):
-                return False
-        return True
+        stated = {value for fact in self.facts for value in _values(fact).values()}
+        for fact in self._episode.facts:
+            own = _values(fact).values()
+            if len(own) > 1 and self._holds(sentence, own):
+                stated.update(own)
+        return stated.issuperset(values)
 
     def _kind(self, fact: Fact) -> str:
         """Return what a fact is about: its relation, or nothing for other facts."""

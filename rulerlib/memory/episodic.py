@@ -38,16 +38,16 @@ parts of the year, each with its share of the facts.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rulerlib import errors
-from rulerlib.errors import ParameterError, flag, whole_number
+from pydantic import Field
+
+from rulerlib.errors import ParameterError, validated
 from rulerlib.languages import Language
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Probe, Spans, told
 
@@ -57,7 +57,7 @@ MOST_FACTS = 100_000
 MOST_PROBES = 20
 
 
-@dataclass(frozen=True)
+@validated
 class Knobs:
     """The settings of the episodic suites.
 
@@ -87,27 +87,17 @@ class Knobs:
         The maximum number of tokens of a prompt, or None. It is only recorded here.
     """
 
-    facts: int = 20
-    distractors: int = 0
-    reward_share: float = 0.3
-    pin_share: float = 0.1
+    facts: int = Field(20, ge=1, le=MOST_FACTS)
+    distractors: int = Field(0, ge=0, le=40)
+    reward_share: float = Field(0.3, ge=0, le=1)
+    pin_share: float = Field(0.1, ge=0, le=1)
     conversation: bool = False
-    corrections: int = 0
-    sessions: int = 1
-    unanswerable: float = 0.0
-    context_budget: int | None = None
+    corrections: int = Field(0, ge=0, le=5)
+    sessions: int = Field(1, ge=1, le=12)
+    unanswerable: float = Field(0.0, ge=0, le=0.5)
+    context_budget: int | None = Field(None, ge=64)
 
     def __post_init__(self) -> None:
-        whole_number("facts", self.facts, 1, MOST_FACTS)
-        whole_number("distractors", self.distractors, 0, 40)
-        errors.number("reward_share", self.reward_share, 0, 1)
-        errors.number("pin_share", self.pin_share, 0, 1)
-        flag("conversation", self.conversation)
-        whole_number("corrections", self.corrections, 0, 5)
-        whole_number("sessions", self.sessions, 1, 12)
-        errors.number("unanswerable", self.unanswerable, 0, 0.5)
-        if self.context_budget is not None:
-            whole_number("context_budget", self.context_budget, 64)
         if self.conversation and self.sessions > 1:
             raise ParameterError("sessions", self.sessions, "1 in a conversation")
         if self.conversation and self.unanswerable:
@@ -321,9 +311,8 @@ class Events(Episodic):
                 plan.event = diary.put(self._days[plan.session], plan.named, plan.deed)
                 continue
             # Both names in the question occur, but not in the same event.
-            for (name, value), session in zip(
-                plan.named.items(), (plan.session, places.pop()), strict=True
-            ):
+            sessions = [plan.session, places.pop()]
+            for (name, value), session in zip(plan.named.items(), sessions, strict=True):
                 diary.put(self._days[session], {name: value}, plan.deed)
         for plan in plans:
             self._near_misses(plan, diary)
@@ -343,9 +332,8 @@ class Events(Episodic):
         if kind == "where":
             # There are few pairs of a person and a day, so each is asked in every wording.
             total = people * len(days) * ways
-            who, rest = divmod(
-                self.names.shuffled(f"who {session}", number, total), len(days) * ways
-            )
+            drawn = self.names.shuffled(f"who {session}", number, total)
+            who, rest = divmod(drawn, len(days) * ways)
             at, wording = divmod(rest, ways)
             return _Planned(kind, wording, {"when": days[at], "who": who}, deed, session)
         if kind == "who":
@@ -353,9 +341,8 @@ class Events(Episodic):
             where, at = divmod(self.names.shuffled(f"where {session}", number, total), len(days))
             return _Planned(kind, wording, {"when": days[at], "where": where}, deed, session)
         number = 2 * number + (kind == "when")
-        who, where = divmod(
-            self.names.shuffled("who where", number, people * self._towns), self._towns
-        )
+        drawn = self.names.shuffled("who where", number, people * self._towns)
+        who, where = divmod(drawn, self._towns)
         return _Planned(kind, wording, {"who": who, "where": where}, deed, session)
 
     def _answerable(self, turn: int) -> bool:
@@ -407,7 +394,7 @@ class Events(Episodic):
             return self._spelled[event.when]
         if kind == "where":
             town = self.names.name("town", event.where)
-            return tuple(told(form, {"where": town})[0] for form in self._table["places"])
+            return tuple(form.format(where=town) for form in self._table["places"])
         first, *others = self._deeds[event.deed]["things"][event.thing]
         # With and without its article.
         return first, first.split(" ", 1)[1], *others
@@ -425,12 +412,11 @@ class Events(Episodic):
 
     def _calendar(self) -> Iterator[tuple[str, ...]]:
         """Yield the spellings of each day of a year, without the year."""
-        forms, nths = self._table["days"], self._table["nths"]
+        nths = self._table["nths"]
         for month, length in zip(self.names.months, _MONTHS, strict=True):
             for day in range(1, length + 1):
-                nth = nths[day - 1] if nths else ""
-                words = {"day": str(day), "month": month, "nth": nth}
-                yield tuple(told(form, words)[0] for form in forms)
+                words = {"day": day, "month": month, "nth": nths[day - 1] if nths else ""}
+                yield tuple(form.format(**words) for form in self._table["days"])
 
 
 def _marked(turn: int) -> bool:
@@ -468,13 +454,13 @@ _TURNS = 10
 _ROWS, _SEATS = 40, "ABCDEF"
 
 
-@dataclass
+@dataclass(eq=False)
 class _Utterance:
     """A turn: its text, where its values are, and whether the final value depends on it."""
 
     text: str
     spans: Spans
-    counts: bool = True
+    counts: bool
 
 
 @dataclass
@@ -499,13 +485,6 @@ class _Thread:
     corrections: int = 0
     runs: list[list[_Utterance]] = field(default_factory=list)
     golds: tuple[str, ...] = ()
-
-    def add(self, turn: _Utterance, follows: bool) -> None:
-        """Add a turn, directly after the one before it or later."""
-        if follows:
-            self.runs[-1].append(turn)
-        else:
-            self.runs.append([turn])
 
 
 class Conversations(Episodic):
@@ -543,9 +522,9 @@ class Conversations(Episodic):
         for thread in threads:
             self._talk(thread, texts, rng)
         turns = _mixed(threads, rng)
-        numbers = {id(turn): number for number, turn in enumerate(turns)}
+        numbers = {turn: number for number, turn in enumerate(turns)}
         needs = [
-            tuple(numbers[id(turn)] for run in thread.runs for turn in run if turn.counts)
+            tuple(numbers[turn] for run in thread.runs for turn in run if turn.counts)
             for thread in threads[: self.most_probes]
         ]
         wants = [(index + k) % 2 == 1 for k in range(len(needs))]
@@ -555,10 +534,12 @@ class Conversations(Episodic):
             marks = number in rewarded, number in pinned
             facts.append(Fact(number, turn.text, number // _TURNS, turn.spans, 0, *marks))
         ways = [rng.choice(self._table["ask"]) for _ in needs]
-        questions = [
-            self._probe(thread, pair, way, need, not (rewarded | pinned).isdisjoint(need))
-            for thread, way, need in zip(threads, ways, needs[:probes], strict=False)
-        ]
+        questions = []
+        for thread, way, need in zip(threads, ways, needs[:probes], strict=False):
+            about = {name: getattr(thread, name) for name in ("thing", "corrections", "aside")}
+            about["marked"] = not (rewarded | pinned).isdisjoint(need)
+            text = way.format(a=pair[0], b=pair[1], topic=self._topic(thread, mine=False))
+            questions.append(Probe(text, thread.golds, need, thread.kind, about))
         return Episode(f"conversation-{index}", tuple(facts), tuple(questions))
 
     def _pair(self, index: int) -> tuple[str, str]:
@@ -572,9 +553,16 @@ class Conversations(Episodic):
     def _threads(self, index: int, pair: tuple[str, str], rng: random.Random) -> list[_Thread]:
         """Return the threads of an episode; those with a question come first."""
         threads: dict[tuple[str, str], _Thread] = {}
+        things = [*self._things]
 
         def tell(kind: str, aside: str, owner: str = "", thing: str = "") -> None:
-            item = self._item(threads, pair, rng, owner, thing)
+            for _ in range(_TRIES):
+                people = pair if rng.random() < _OWN else self.names.people
+                item = owner or rng.choice(people), thing or rng.choice(things)
+                if item not in threads:
+                    break
+            while item in threads:
+                item = rng.choice(self.names.people), rng.choice(things)
             speaker = item[0] if item[0] in pair else rng.choice(pair)
             threads[item] = _Thread(*item, speaker, kind, aside)
 
@@ -589,36 +577,17 @@ class Conversations(Episodic):
             tell(*self._change(rng))
         return [*threads.values()]
 
-    def _item(
-        self,
-        taken: Mapping[tuple[str, str], _Thread],
-        pair: tuple[str, str],
-        rng: random.Random,
-        owner: str,
-        thing: str,
-    ) -> tuple[str, str]:
-        """Return a free person and thing: with the given ones, if such a pair is left."""
-        things = [*self._things]
-        for _ in range(_TRIES):
-            people = pair if rng.random() < _OWN else self.names.people
-            item = owner or rng.choice(people), thing or rng.choice(things)
-            if item not in taken:
-                return item
-        while item in taken:
-            item = rng.choice(self.names.people), rng.choice(things)
-        return item
-
     def _turn(self, turn: int) -> tuple[str, str]:
         """Return what happens to the value that a question is about."""
         if not self.knobs.corrections:
-            return CHANGES[0], ASIDES[0]
+            return "plain", ""
         return _ORDER[turn % len(_ORDER)], ASIDES[turn // len(_ORDER) % len(ASIDES)]
 
     def _change(self, rng: random.Random) -> tuple[str, str]:
         """Return what happens to a value that no question is about."""
         if rng.random() < _CHANGED:
             return self._turn(rng.randrange(len(_ORDER) * len(ASIDES)))
-        return CHANGES[0], ASIDES[0]
+        return "plain", ""
 
     def _talk(self, thread: _Thread, texts: set[str], rng: random.Random) -> None:
         """Write the turns of a thread; only the first may repeat one of ``texts``."""
@@ -635,7 +604,10 @@ class Conversations(Episodic):
                 # The same words were used for another topic: name the topic.
                 turn = self._utter(thread, key, words, rng)
             texts.add(turn.text)
-            thread.add(turn, follows)
+            if follows:
+                thread.runs[-1].append(turn)
+            else:
+                thread.runs.append([turn])
 
         for old, new in itertools.pairwise(values):
             follow("correct", {"value": new[0], "old": old[0]})
@@ -645,8 +617,7 @@ class Conversations(Episodic):
             thread.golds = values[0 if key == "first" else -2]
             follow(key, {})
         if thread.aside == "after":
-            turn = self._utter(thread, "aside", {"aside": aside[0]}, rng)
-            thread.add(dataclasses.replace(turn, counts=False), follows=False)
+            thread.runs.append([self._utter(thread, "aside", {"aside": aside[0]}, rng)])
 
     def _values(self, form: str, count: int, rng: random.Random) -> list[tuple[str, ...]]:
         """Return different values of a form, each with all its spellings."""
@@ -664,8 +635,8 @@ class Conversations(Episodic):
 
     def _value(self, form: str, rng: random.Random) -> tuple[str, ...]:
         if form == "time":
-            words = {"hour": str(rng.randint(6, 22)), "minute": f"{rng.randrange(60):02}"}
-            return tuple(told(way, words)[0] for way in self._table["times"])
+            words = {"hour": rng.randint(6, 22), "minute": f"{rng.randrange(60):02}"}
+            return tuple(way.format(**words) for way in self._table["times"])
         if form == "seat":
             return (f"{rng.randint(1, _ROWS)}{rng.choice(_SEATS)}",)
         if form == "town":
@@ -678,10 +649,9 @@ class Conversations(Episodic):
     def _topic(self, thread: _Thread, mine: bool) -> str:
         """Return the topic of a thread in the words of its owner or of others."""
         table, forms = self._things[thread.thing], self._table["genitive"]
-        if mine:
-            return table["mine"]
         form = forms["after_s" if thread.owner.endswith("s") else "usual"]
-        return told(table["whose"], {"whose": told(form, {"name": thread.owner})[0]})[0]
+        whose = form.format(name=thread.owner)
+        return table["mine"] if mine else table["whose"].format(whose=whose)
 
     def _utter(
         self, thread: _Thread, key: str, values: dict[str, str], rng: random.Random
@@ -694,24 +664,7 @@ class Conversations(Episodic):
         text, spans = told(self._table["turn"], {"speaker": thread.speaker, "said": speech})
         start, _ = spans.pop("said")
         places = {name: (start + a, start + b) for name, (a, b) in inside.items() if name in values}
-        return _Utterance(text, spans | places)
-
-    def _probe(
-        self,
-        thread: _Thread,
-        pair: tuple[str, str],
-        template: str,
-        needs: tuple[int, ...],
-        marked: bool,
-    ) -> Probe:
-        words = {"a": pair[0], "b": pair[1], "topic": self._topic(thread, mine=False)}
-        facts = {
-            "thing": thread.thing,
-            "corrections": thread.corrections,
-            "aside": thread.aside,
-            "marked": marked,
-        }
-        return Probe(told(template, words)[0], thread.golds, needs, thread.kind, facts)
+        return _Utterance(text, spans | places, counts=key != "aside")
 
 
 def _mixed(threads: Sequence[_Thread], rng: random.Random) -> list[_Utterance]:
@@ -720,8 +673,7 @@ def _mixed(threads: Sequence[_Thread], rng: random.Random) -> list[_Utterance]:
     for thread in threads:
         times = sorted(rng.random() for _ in thread.runs)
         timed += zip(times, thread.runs, strict=True)
-    timed.sort(key=lambda pair: pair[0])
-    return [turn for _, run in timed for turn in run]
+    return [turn for _, run in sorted(timed, key=lambda pair: pair[0]) for turn in run]
 
 
 def _capital(text: str) -> str:

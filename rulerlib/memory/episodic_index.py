@@ -25,14 +25,16 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from rulerlib import packages
+from rulerlib.errors import validated
+from rulerlib.memory import system
 from rulerlib.memory.search import DIMENSION, Array, ranked, words_of
-from rulerlib.memory.system import Recalled, System, SystemSettings, Text, recalled
+from rulerlib.memory.system import Recalled, System, Text, recalled
 
 _SEED = b"rulerlib sparse keys 1"
 
@@ -50,34 +52,33 @@ WINNERS = 64
 _LATEST = 8_192
 
 
-@dataclass(frozen=True)
-class Settings(SystemSettings):
-    """The settings of an episodic index.
+Weight = Annotated[float, Field(ge=0, le=1000)]
+
+
+@validated
+class Settings(system.Settings):
+    """The settings of an episodic index, besides ``k``.
 
     Attributes
     ----------
-    k
-        How many texts are recalled at most.
     gate
         Whether the gate decides what is kept; otherwise everything is.
     w_surprise, w_novelty, w_reward, w_pin, threshold
         The four weights, 0 to 1000, and what the salience must exceed.
     """
 
-    k: int = 5
     gate: bool = True
-    w_surprise: float = 0.5
-    w_novelty: float = 0.5
-    w_reward: float = 1.0
-    w_pin: float = 1.0
-    threshold: float = 0.5
-
-    limits: ClassVar = {"k": (1, 1000)}
+    w_surprise: Weight = 0.5
+    w_novelty: Weight = 0.5
+    w_reward: Weight = 1.0
+    w_pin: Weight = 1.0
+    threshold: Weight = 0.5
 
 
 class EpisodicIndex(System):
     """Keeps the texts that pass a gate, and finds them by sparse keys."""
 
+    settings_class = Settings
     settings: Settings
 
     def teach(self, texts: Sequence[Text]) -> None:
@@ -98,11 +99,10 @@ class EpisodicIndex(System):
         settings = self.settings
         salience = settings.w_surprise * (text.surprise or 0.0)
         salience += settings.w_reward * text.rewarded + settings.w_pin * text.pinned
-        if salience > settings.threshold:
-            return True
-        if salience + settings.w_novelty <= settings.threshold:
-            return False
-        return salience + settings.w_novelty * latest.novelty(key) > settings.threshold
+        # Novelty is slow to compute; often the salience without it or with all of it decides.
+        if salience <= settings.threshold < salience + settings.w_novelty:
+            salience += settings.w_novelty * latest.novelty(key)
+        return salience > settings.threshold
 
     def build(self) -> Any:
         """Return a sparse matrix with the key of each text as a row of zeros and ones."""
@@ -126,21 +126,13 @@ class EpisodicIndex(System):
 
 
 def key_of(text: str) -> Array:
-    """Return the units that a text excites most, in ascending order."""
-    excited = activity(text)
+    """Return the units that a text excites most, in ascending order; the same everywhere."""
+    excited = np.zeros(DIMENSION)
+    for word in dict.fromkeys(words_of(text[:_MAX_CHARACTERS])):
+        # Integers, so that the order of adding makes no difference.
+        np.add.at(excited, *_excited(word))
     units = np.flatnonzero(excited)
     return np.sort(units[np.argsort(-excited[units], kind="stable")[:WINNERS]])
-
-
-def activity(text: str) -> Array:
-    """Return how strongly a text excites each unit; the same on every machine."""
-    words = dict.fromkeys(words_of(text[:_MAX_CHARACTERS]))
-    excited = np.zeros(DIMENSION)
-    for word in words:
-        units, strengths = _excited(word)
-        # Integers, so that the order of adding makes no difference.
-        np.add.at(excited, units, strengths)
-    return excited
 
 
 # Hashing takes most of the time that a key takes, and words repeat.

@@ -179,12 +179,10 @@ def rows(job: Work) -> Iterator[dict[str, Any]]:
     golds = Counter(gold for each in given for gold in {*each.outputs})
     # The answer that is right most often; of several, the first in the alphabet.
     constant = min(golds, key=lambda text: (-golds[text], text))
-    telemetry = job.file(TELEMETRY)
-    times = samples.read_object(telemetry)["microseconds"] if telemetry.exists() else None
+    times = _telemetry(job).get("microseconds")
     recipe, preset = job.recipe, job.preset
-    same = {
-        name: getattr(recipe, name) for name in ("suite", "language", "profile", "size", "seed")
-    }
+    names = ("suite", "language", "profile", "size", "seed")
+    same = {name: getattr(recipe, name) for name in names}
     for index, answer in enumerate(given):
         about = answer.others["facts"]
         chance = 1 / len(lengths) if about["kind"] == "length" else about["chance"]
@@ -214,6 +212,11 @@ def rows(job: Work) -> Iterator[dict[str, Any]]:
             **_delivered(about, job),
             **way(answer.pred, about, job.pack),
         }
+
+
+def _telemetry(job: Work) -> dict[str, Any]:
+    path = job.file(TELEMETRY)
+    return samples.read_object(path) if path.exists() else {}
 
 
 def _scored(answer: Prediction, job: Work) -> dict[str, Any]:
@@ -290,12 +293,10 @@ def way(pred: str, about: Mapping[str, Any], language: Language) -> dict[str, An
         valid, success = steps is not None and steps >= optimum, steps == optimum
         over = steps - optimum if steps is not None and valid else None
     elif optimum is not None and about["kind"] == "route":
-        route = spatial.written(pred, language)
-        valid = success = False
-        if route is not None:
-            walk = spatial.walk(about["map"], about["start"], about["goal"], route)
-            valid, success = walk.valid, walk.arrives
-            over = None if math.isnan(walk.excess) else int(walk.excess)
+        route = spatial.written(pred, language) or "?"
+        end = spatial.walk(about["map"], about["start"], route)
+        valid, success = end is not None, end == about["goal"]
+        over = len(route) - optimum if success else None
     return {"valid": valid, "success": success, "steps_over": over}
 
 
@@ -327,8 +328,7 @@ def write(job: Work) -> None:
     """
     table = list(rows(job))
     _check_refusals(job.preset.short, table)
-    about = job.file(TELEMETRY)
-    telemetry = samples.read_object(about) if about.exists() else {}
+    telemetry = _telemetry(job)
     telemetry.pop("microseconds", None)
     with files.replacing(job.file(TABLE)) as file:
         # Quotes keep a spreadsheet from guessing the type of a text.
@@ -371,9 +371,9 @@ def is_measured(job: Work) -> bool:
 
 def summary(table: Sequence[Row]) -> dict[str, Any]:
     """Return the means over all questions and the numbers of faults."""
-    means = {name: round(sum(row[name] for row in table) / len(table), 6) for name in MEASURES}
-    faults = {name: sum(row[name] for row in table) for name in FAULTS}
-    return {**means, "n": len(table), "diagnostics": faults}
+    sums = {name: sum(row[name] for row in table) for name in (*MEASURES, *FAULTS)}
+    means = {name: round(sums[name] / len(table), 6) for name in MEASURES}
+    return {**means, "n": len(table), "diagnostics": {name: sums[name] for name in FAULTS}}
 
 
 def _cell(value: Any) -> Any:

@@ -149,34 +149,37 @@ def _serve(pipe: Any, name: str, options: str, empty: str) -> None:
     os.chdir(empty)
     with contextlib.suppress(EOFError):
         while True:
-            method, folder, *arguments = json.loads(pipe.recv_bytes())
-            do = _teach if method == "teach" else _recall
+            method, folder, values, *k = json.loads(pipe.recv_bytes())
             answer: dict[str, Any]
             try:
-                answer = {"value": do(kind, Path(folder), json.loads(options), *arguments)}
+                memory = kind(Path(folder), **json.loads(options))
+                if method == "teach":
+                    stats = teach(memory, [Text(**text) for text in values])
+                    value: Any = {name: each for name, each in stats.items() if is_number(each)}
+                else:
+                    value = recall(memory, values, *k)
+                answer = {"value": value}
             except Exception as error:
                 reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
                 answer = {"error": f"{method} failed ({reason})"}
             pipe.send_bytes(json.dumps(answer, default=repr).encode())
 
 
-def _teach(kind: Any, folder: Path, options: dict[str, Any], texts: list[Any]) -> dict[str, Any]:
-    memory = kind(folder, **options)
-    memory.teach([Text(**text) for text in texts])
+def teach(memory: Any, texts: Sequence[Text]) -> dict[str, Any]:
+    """Teach an opened memory the texts of one session, close it, and return its ``stats()``."""
+    memory.teach(texts)
     stats = dict(memory.stats()) if hasattr(memory, "stats") else {}
     if hasattr(memory, "close"):
         memory.close()
-    return {str(key): value for key, value in stats.items() if is_number(value)}
+    return stats
 
 
-def _recall(
-    kind: Any, folder: Path, options: dict[str, Any], questions: list[str], k: int
-) -> list[tuple[Any, float]]:
-    memory = kind(folder, **options)
+def recall(memory: Any, questions: Sequence[str], *k: int) -> list[tuple[Any, float]]:
+    """Return for each question what an opened memory recalls and the seconds; close the memory."""
     recalls = []
     for question in questions:
         start = time.perf_counter()
-        texts = memory.recall(question, k)
+        texts = memory.recall(question, *k)
         recalls.append((texts, time.perf_counter() - start))
     if hasattr(memory, "close"):
         memory.close()

@@ -5,7 +5,7 @@ walked in both directions, each step leads both ways. Routes are planned breadth
 
 >>> import tempfile
 >>> from rulerlib import languages
->>> from rulerlib.memory.system import Text
+>>> from rulerlib.memory.system import Settings, Text
 >>> system = PlaceMap(tempfile.mkdtemp(), Settings(), languages.load("en"))
 >>> told = ["Corwin went north from the mill to the well.", "One step east of the well is the inn."]
 >>> system.teach([Text(text, number) for number, text in enumerate(told)])
@@ -18,38 +18,25 @@ walked in both directions, each step leads both ways. Routes are planned breadth
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-from rulerlib.errors import LARGEST
-from rulerlib.languages import Language
 from rulerlib.memory.episodes import told
 from rulerlib.memory.prompting import wording
 from rulerlib.memory.search import WordSearch, words_of
 from rulerlib.memory.sentences import ReadQuestion, reader
-from rulerlib.memory.spatial import DIRECTIONS
-from rulerlib.memory.system import Recalled, System, SystemSettings, recalled
-
-
-@dataclass(frozen=True)
-class Settings(SystemSettings):
-    """The settings of a map: ``k`` texts are recalled at most, the plan among them."""
-
-    k: int = 5
-
-    limits: ClassVar = {"k": (1, LARGEST)}
+from rulerlib.memory.spatial import letters, opposites
+from rulerlib.memory.system import Recalled, System, Text, recalled
 
 
 class Step(NamedTuple):
-    """A step on the map: its direction, the place it leads to, and the text that tells it."""
+    """A step on the map: its letter, the place it leads to, and the position of its text."""
 
-    direction: str
+    letter: str
     there: str
     text: int
 
 
-class Map:
+class Map(NamedTuple):
     """The places of an episode and the steps between them.
 
     Places are known by their words in lower case, see `folded`.
@@ -58,63 +45,39 @@ class Map:
     ----------
     names
         The first spelling of each place.
+    steps
+        The steps from each place, by their letters.
     openings
         By town, the text that says that paths lead both ways; without any, they do not.
+    words
+        For questions that are not about a route.
     """
 
-    def __init__(self) -> None:
-        self.names: dict[str, str] = {}
-        self.openings: dict[str, int] = {}
-        self._told: dict[tuple[str, str, str], tuple[int, int]] = {}
-        self._steps: dict[str, dict[str, Step]] = {}
+    names: dict[str, str]
+    steps: dict[str, dict[str, Step]]
+    openings: dict[str, int]
+    words: WordSearch
 
-    def tell(self, here: str, direction: str, there: str, text: int) -> None:
-        """Add a step that a text tells."""
-        for name in (here, there):
-            self.names.setdefault(folded(name), name)
-        step = folded(here), direction, folded(there)
-        count, _ = self._told.get(step, (0, 0))
-        self._told[step] = count + 1, text
-
-    def link(self) -> None:
-        """Link the places by the taught steps.
-
-        Of contradicting steps, the one that was told most often counts, and then the latest one.
-        """
-        names = list(DIRECTIONS)
-        for (here, direction, there), told_by in sorted(
-            self._told.items(), key=lambda item: item[1]
-        ):
-            self._steps.setdefault(here, {})[direction] = Step(direction, there, told_by[1])
-            if self.openings:
-                back = names[names.index(direction) - 2]
-                self._steps.setdefault(there, {})[back] = Step(back, here, told_by[1])
-
-    def follow(self, start: str, directions: Iterable[str]) -> list[Step]:
-        """Return the steps in some directions, as far as they lead."""
+    def follow(self, start: str, route: Iterable[str]) -> list[Step]:
+        """Return the steps with some letters; empty if one of them is not on the map."""
         steps, place = list[Step](), folded(start)
-        for direction in directions:
-            step = self._steps.get(place, {}).get(direction)
-            if step is None:
-                break
-            steps.append(step)
-            place = step.there
+        for letter in route:
+            if letter not in self.steps.get(place, {}):
+                return []
+            steps.append(self.steps[place][letter])
+            place = steps[-1].there
         return steps
 
     def plan(self, start: str, goal: str) -> list[Step]:
         """Return the steps of a shortest route; empty if there is none."""
-        first = folded(start)
-        came_by, queue = dict[str, tuple[str, Step]](), [first]
+        routes: dict[str, list[Step]] = {folded(start): []}
+        queue = [*routes]
         for place in queue:
-            for step in self._steps.get(place, {}).values():
-                if step.there != first and step.there not in came_by:
-                    came_by[step.there] = place, step
+            for step in self.steps.get(place, {}).values():
+                if step.there not in routes:
+                    routes[step.there] = [*routes[place], step]
                     queue.append(step.there)
-        route, place = list[Step](), folded(goal)
-        while place in came_by:
-            place, step = came_by[place]
-            route.append(step)
-        return route[::-1]
+        return routes.get(folded(goal), [])
 
 
 def folded(name: str) -> str:
@@ -139,66 +102,71 @@ class PlaceMap(System):
         If the language has no wording for walks and plans.
     """
 
-    settings: Settings
+    def build(self) -> Map:
+        """See `System`.
 
-    def __init__(self, folder: str | Path, settings: Settings, language: Language) -> None:
-        super().__init__(folder, settings, language)
-        self._plan, self._spatial = wording(language)["plan"], language.section("spatial")
-        table = self._spatial["directions"]
-        self._letters = {name: table[name][1] for name in DIRECTIONS}
-        self._directions = {table[name][0]: name for name in DIRECTIONS}
-
-    def build(self) -> tuple[Map, WordSearch]:
-        """See `System`."""
-        places = Map()
+        Of contradicting steps, the one that was told most often counts, and then the latest one.
+        """
+        places, read = Map({}, {}, {}, WordSearch(self.texts)), reader(self.language).fact
+        told_by: dict[tuple[str, str, str], tuple[int, int]] = {}
+        directions = letters(self.language)
         for number, text in enumerate(self.texts):
-            read = reader(self.language).fact(text)
-            if read is not None and read.kind == "step":
-                direction = self._directions[read.values["direction"]]
-                places.tell(read.values["from"], direction, read.values["to"], number)
-            elif read is not None and read.kind == "opening":
-                places.openings[folded(read.values["town"])] = number
-        places.link()
-        return places, WordSearch(self.texts)
+            fact = read(text)
+            if fact is not None and fact.kind == "step":
+                here, there = fact.values["from"], fact.values["to"]
+                for name in (here, there):
+                    places.names.setdefault(folded(name), name)
+                step = folded(here), directions[fact.values["direction"]], folded(there)
+                count, _ = told_by.get(step, (0, 0))
+                told_by[step] = count + 1, number
+            elif fact is not None and fact.kind == "opening":
+                places.openings[folded(fact.values["town"])] = number
+        opposite = opposites(self.language)
+        for here, letter, there in sorted(told_by, key=lambda step: told_by[step]):
+            _, number = told_by[here, letter, there]
+            places.steps.setdefault(here, {})[letter] = Step(letter, there, number)
+            if places.openings:
+                back = Step(opposite[letter], here, number)
+                places.steps.setdefault(there, {})[back.letter] = back
+        return places
 
-    def search(self, index: tuple[Map, WordSearch], question: str) -> list[Recalled]:
+    def search(self, index: Map, question: str) -> list[Recalled]:
         """See `System`."""
-        places, words = index
-        query = reader(self.language).question(question)
+        query, k = reader(self.language).question(question), self.settings.k
         found = list[Recalled]()
         if query is not None and query.kind in ("length", "route", "stand"):
-            found = self._planned(places, query)
+            found = self._planned(index, query)
         if not found:
-            hits = words.search(question, self.settings.k)
-            found = recalled([self.texts[place] for place in hits])
-        return found[: self.settings.k]
+            found = recalled([self.texts[place] for place in index.words.search(question, k)])
+        return found[:k]
 
     def _planned(self, places: Map, query: ReadQuestion) -> list[Recalled]:
         """Return the plan for a question and the texts that it follows from; empty if none."""
-        start = query.values["start"]
         opening = places.openings.get(folded(query.values["town"]))
-        if folded(start) not in places.names or (places.openings and opening is None):
+        if places.openings and opening is None:
+            return []
+        start, plan = query.values["start"], wording(self.language)["plan"]
+        if query.kind == "stand":
+            directions = letters(self.language)
+            steps = places.follow(start, [directions[move] for move in query.moves])
+        else:
+            steps = places.plan(start, query.values["goal"])
+        if not steps:
             return []
         if query.kind == "stand":
-            steps = places.follow(start, [self._directions[move] for move in query.moves])
-            if len(steps) < len(query.moves):
-                return []
             end = places.names[steps[-1].there]
             words = {"a": start, "moves": ", ".join(query.moves), "b": end}
-            text, _ = told(self._plan["walk"], words)
+            text, _ = told(plan["walk"], words)
         else:
-            goal = query.values["goal"]
-            steps = places.plan(start, goal)
-            if not steps:
-                return []
-            unit = self._spatial["words"]["units"][len(steps) != 1]
+            spatial = self.language.section("spatial")
+            unit = spatial["words"]["units"][len(steps) != 1]
             number = {"number": str(len(steps)), "unit": unit}
-            length, _ = told(self._spatial["golds"]["length"], number)
-            route = "".join(self._letters[step.direction] for step in steps)
-            words = {"a": start, "b": goal, "length": length, "route": route}
-            text, _ = told(self._plan["way"], words)
-        numbers = [*dict.fromkeys(step.text for step in steps)]
+            length, _ = told(spatial["golds"]["length"], number)
+            route = "".join(step.letter for step in steps)
+            words = {"a": start, "b": query.values["goal"], "length": length, "route": route}
+            text, _ = told(plan["way"], words)
+        numbers = dict.fromkeys(step.text for step in steps)
+        texts: list[Text] = [self.texts[number] for number in numbers]
         if opening is not None:
-            numbers.append(opening)
-        texts = [self.texts[number] for number in numbers]
+            texts.append(self.texts[opening])
         return [Recalled(text, tuple(each.number for each in texts)), *recalled(texts)]

@@ -26,7 +26,6 @@ LOOKS = {
 ORACLE = "oracle"
 
 # The lines of the floors and the ceiling: their colours, dashes and labels.
-_FLOORS = ("constant", "chance")
 _LINES = {
     "constant": ("#555555", "--", "always the most frequent answer"),
     "chance": ("#555555", ":", "chance"),
@@ -60,15 +59,14 @@ def _with_ends(measure: str) -> tuple[str, str, str]:
 
 def _panels(
     table: pd.DataFrame, names: Sequence[str]
-) -> tuple[Any, list[tuple[Any, str, pd.DataFrame]]]:
-    """Return a figure with a panel for each suite and a row for each name."""
+) -> tuple[Any, list[Any], dict[str, pd.DataFrame]]:
+    """Return a figure with a panel for each suite and a row for each name, and their rows."""
     parts = base.by_name(table, "panel")
     figure, drawn = base.panels(len(parts), 3, "", (2.6, 0.9 + 0.24 * len(names)), (1.2, 0.5))
-    for axes in drawn:
+    for axes, suite in zip(drawn, parts, strict=True):
         base.name_rows(axes, names, shown=axes.get_subplotspec().is_first_col())
-    return figure, [
-        (axes, suite, part) for axes, (suite, part) in zip(drawn, parts.items(), strict=True)
-    ]
+        axes.set_title(suite, fontsize=9)
+    return figure, drawn, parts
 
 
 def _below(figure: Any, drawn: Sequence[Any], words: str) -> None:
@@ -119,8 +117,8 @@ def matrix(
     if rows.duplicated(["name", "panel"]).any():
         raise ParameterError("table", "of several kinds", "of one model, language and size")
     names = list(dict.fromkeys(rows["name"]))
-    figure, drawn = _panels(rows, names)
-    for axes, suite, part in drawn:
+    figure, drawn, parts = _panels(rows, names)
+    for axes, (suite, part) in zip(drawn, parts.items(), strict=True):
         places = [names.index(name) for name in part["name"]]
         base.dots(axes, places, *(part[column] for column in _with_ends("em")))
         for name, level in _levels(part, floors, suite).items():
@@ -129,22 +127,21 @@ def matrix(
         axes.set_title(f"{suite}\n{base.said_n(part)}", fontsize=9)
         axes.set_xlim(-0.03, 1.03)
         base.in_percent(axes.xaxis)
-    words = "exact match (bar: 95% interval)"
-    _below(figure, [axes for axes, *_ in drawn], words)
+    _below(figure, drawn, "exact match (bar: 95% interval)")
     return base.done(figure, title)
 
 
 def _levels(part: pd.DataFrame, floors: pd.DataFrame | None, suite: str) -> dict[str, float]:
     """Return the positions of the lines in the panel of a suite, by their names in `_LINES`."""
-    levels = {}
+    levels = {ORACLE: part[part["name"] == ORACLE]["em"].mean()}
     if floors is not None and len(floors):
         rows = _named(floors.assign(preset=""))
         rows = rows[rows["panel"] == suite]
+        # The floors may be of several models and languages.
         for name in ("model", "language"):
-            rows = rows[rows[name].isin(part[name])] if name in rows and name in part else rows
-        levels = {name: float(rows[name].mean()) for name in _FLOORS if rows[name].notna().any()}
-    oracle = part[part["name"] == ORACLE]
-    return levels | ({ORACLE: float(oracle["em"].mean())} if len(oracle) else {})
+            rows = rows[rows[name].isin(part[name])]
+        levels |= {name: rows[name].mean() for name in ("constant", "chance")}
+    return {name: levels[name] for name in _LINES if pd.notna(levels.get(name))}
 
 
 # --- Where answers were lost ------------------------------------------------------------------
@@ -171,13 +168,12 @@ def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     base.check(table, "question")
     rows = _named(table)
     names = list(dict.fromkeys(rows["name"]))
-    figure, drawn = _panels(rows, names)
-    for axes, suite, part in drawn:
+    figure, drawn, parts = _panels(rows, names)
+    for axes, part in zip(drawn, parts.values(), strict=True):
         shares = part.pivot_table(index="name", columns="fate", values="share")
         base.stacked(axes, shares.reindex(index=names, columns=list(LOOKS)), LOOKS, across=True)
-        axes.set_title(suite, fontsize=9)
         axes.set_xlim(0, 1)
-    _below(figure, [axes for axes, *_ in drawn], "share of the questions")
+    _below(figure, drawn, "share of the questions")
     return base.done(figure, title)
 
 

@@ -20,12 +20,14 @@ import hashlib
 import importlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from rulerlib import files, languages, plugins
-from rulerlib.errors import ParameterError, dictionary, flag, one_of, whole_number
+from rulerlib.errors import ParameterError, dictionary, one_of, validated
 from rulerlib.languages import Language
 from rulerlib.memory import outside
 from rulerlib.memory.prompting import wording
@@ -49,23 +51,19 @@ IN_CONTEXT = ("none", "all", "needed")
 """What the prompt holds if there is no memory system: no fact, all facts, or the needed ones."""
 
 SYSTEMS = {
-    "rag": ("rag", "Rag", "Settings"),
-    "random": ("rag", "Random", "RandomSettings"),
-    "hei_nw": ("episodic_index", "EpisodicIndex", "Settings"),
-    "sgc_rss": ("relation_graph", "RelationGraph", "Settings"),
-    "smpd": ("place_map", "PlaceMap", "Settings"),
+    "rag": ("rag", "Rag"),
+    "random": ("rag", "Random"),
+    "hei_nw": ("episodic_index", "EpisodicIndex"),
+    "sgc_rss": ("relation_graph", "RelationGraph"),
+    "smpd": ("place_map", "PlaceMap"),
 }
-"""The module, the class and the class of the settings of each memory system."""
-
-SURPRISES = ("reader", "none")
-"""What tells how unexpected a text is: the model that answers later (the bundled model if its
-engine gives no likelihoods), or nothing."""
+"""The module and the class of each memory system."""
 
 ASKED = ("use_chat_template", "system_prompt", "max_new_tokens")
 """The settings of how a question is asked. The names of folders show them in other ways."""
 
 
-@dataclass(frozen=True)
+@validated
 class Preset:
     """What the prompt holds besides a question, and how the question is asked.
 
@@ -79,7 +77,8 @@ class Preset:
     settings
         The settings of the system.
     surprise
-        One of `SURPRISES`.
+        What tells how unexpected a text is: ``"reader"``, the model that answers later (the bundled
+        model if its engine gives no likelihoods), or ``"none"``.
     recall_tokens
         How many tokens of recalled texts a prompt holds at most, counted by the model's tokenizer.
     use_chat_template
@@ -103,26 +102,20 @@ class Preset:
 
     name: str
     system: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    surprise: str = "none"
-    recall_tokens: int = 192
+    settings: Any = field(default_factory=dict)
+    surprise: Literal["reader", "none"] = "none"
+    recall_tokens: int = Field(192, ge=1)
     use_chat_template: bool = True
     system_prompt: str | None = None
-    max_new_tokens: int = 8
+    max_new_tokens: int = Field(8, ge=1)
     changes: Mapping[str, Any] = field(default_factory=dict)
     given: str = ""
 
     def __post_init__(self) -> None:
         settings = _settings(self.name, self.system, self.settings)
         object.__setattr__(self, "settings", settings)
-        # YAML's null means none as well.
-        object.__setattr__(self, "surprise", self.surprise or "none")
-        one_of("surprise", self.surprise, SURPRISES)
         if self.surprise != "none" and not self.stores:
             raise ParameterError("surprise", self.surprise, "'none', because nothing is kept")
-        flag("use_chat_template", self.use_chat_template)
-        whole_number("recall_tokens", self.recall_tokens, 1)
-        whole_number("max_new_tokens", self.max_new_tokens, 1)
         # This checks the system prompt.
         PromptFormat(chat=self.use_chat_template, system_prompt=self.system_prompt)
 
@@ -189,22 +182,15 @@ class Preset:
         ParameterError
             If there is no such setting or a value is not allowed.
         """
-        now, settings = self.changeable(), {**self.settings}
-        own: dict[str, Any] = {}
-        made = {**self.changes}
+        now, made = self.changeable(), {**self.changes}
         for name, value in dictionary("changes", changes, '{"gate": False}').items():
             one_of(f"setting of {self.name}", name, now)
-            if name == "surprise" and value is None:
-                value = "none"
             # Not ==, because True == 1.
-            if json.dumps(value, default=str) == json.dumps(now[name], default=str):
-                continue
-            made[name] = value
-            if name in self.settings:
-                settings[name] = value
-            else:
-                own[name] = value
-        return dataclasses.replace(self, settings=settings, changes=made, **own)
+            if json.dumps(value, default=str) != json.dumps(now[name], default=str):
+                made[name] = value
+        settings = {name: made.get(name, value) for name, value in self.settings.items()}
+        own = {name: value for name, value in made.items() if name not in settings}
+        return dataclasses.replace(self, **own, settings=settings, changes=made)
 
 
 def _settings(preset: str, system: str, given: Any) -> dict[str, Any]:
@@ -212,22 +198,19 @@ def _settings(preset: str, system: str, given: Any) -> dict[str, Any]:
     given = dictionary("settings", given, '{"k": 5}')
     if plugins.is_plugin(system):
         return outside.settings_of(system, given)
-    one_of("system", system, (*IN_CONTEXT, *SYSTEMS))
-    if system in IN_CONTEXT:
+    if one_of("system", system, (*IN_CONTEXT, *SYSTEMS)) in IN_CONTEXT:
         if given:
             raise ParameterError("settings", given, "left out, because nothing is kept")
         return {}
-    _, kind = _classes(system)
+    kind = _class(system).settings_class
     for name in given:
         one_of(f"setting of {preset}", name, [item.name for item in dataclasses.fields(kind)])
     return dataclasses.asdict(kind(**given))
 
 
-def _classes(system: str) -> tuple[type[System], Any]:
-    """Return the class of a system and the class of its settings."""
-    module, kind, settings = SYSTEMS[system]
-    imported = importlib.import_module(f"rulerlib.memory.{module}")
-    return getattr(imported, kind), getattr(imported, settings)
+def _class(system: str) -> Any:
+    module, name = SYSTEMS[system]
+    return getattr(importlib.import_module(f"rulerlib.memory.{module}"), name)
 
 
 def opened(system: str, folder: str | Path, language: Language, **settings: Any) -> System:
@@ -240,8 +223,8 @@ def opened(system: str, folder: str | Path, language: Language, **settings: Any)
     DataError
         If the folder holds damaged files.
     """
-    kind, settings_kind = _classes(one_of("system", system, SYSTEMS))
-    return kind(folder, settings_kind(**settings), language)
+    kind: type[System] = _class(one_of("system", system, SYSTEMS))
+    return kind(folder, kind.settings_class(**settings), language)
 
 
 def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
@@ -265,13 +248,14 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     MissingExtraError
         If `pyyaml` is not installed.
     """
-    if name not in (*NAMES, *WORKED):
+    own = (*NAMES, *WORKED)
+    if name not in own:
         name = plugins.full_name("system", name)
     is_class = plugins.is_plugin(name)
     if isinstance(name, str) and name.endswith(".yaml"):
         path = files.named("preset", name, "the name of a preset, or a file in .yaml")
     else:
-        path = PRESETS / f"{'rag' if is_class else one_of('preset', name, (*NAMES, *WORKED))}.yaml"
+        path = PRESETS / f"{'rag' if is_class else one_of('preset', name, own)}.yaml"
     values = settings_file(path, "a list of settings")
     if is_class:
         values |= {"system": name, "settings": {}}
@@ -284,7 +268,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         preset = Preset(name, **values, given=name)
     except ParameterError as error:
         raise ParameterError(error.parameter, error.value, f"{error.allowed}, in {path}") from error
-    if name not in (*NAMES, *WORKED):
+    if name not in own:
         stem = name.partition(":")[0] if is_class else path.stem
         content = {**values, "source": preset.to_dict().get("source")}
         text = json.dumps(content, sort_keys=True, default=str)

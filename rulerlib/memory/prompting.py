@@ -14,6 +14,7 @@ True
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -119,15 +120,8 @@ def fitted(texts: Sequence[str], fits: Callable[[Sequence[str]], bool], last: bo
     def chosen(number: int) -> slice:
         return slice(len(texts) - number, None) if last else slice(number)
 
-    # ``low`` texts fit.
-    low, high = 0, 1
+    high = 1
     while high <= len(texts) and fits(texts[chosen(high)]):
-        low, high = high, 2 * high
-    high = min(high - 1, len(texts))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(texts[chosen(middle)]):
-            low = middle
-        else:
-            high = middle - 1
-    return chosen(low)
+        high *= 2
+    numbers = range(1, min(high, len(texts) + 1))
+    return chosen(bisect_left(numbers, True, key=lambda number: not fits(texts[chosen(number)])))

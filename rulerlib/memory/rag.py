@@ -15,37 +15,28 @@ question is; its score is the floor for all memories.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from rulerlib.errors import ParameterError
+from rulerlib.errors import ParameterError, validated
+from rulerlib.memory import system
 from rulerlib.memory.search import VectorSearch, WordSearch, fuse
-from rulerlib.memory.system import Recalled, System, SystemSettings, recalled
+from rulerlib.memory.system import Recalled, System, recalled
 
 # How many texts of each ranking are fused, at least.
 DEPTH = 100
 
 
-@dataclass(frozen=True)
-class Settings(SystemSettings):
-    """The settings of `Rag`.
+@validated
+class Settings(system.Settings):
+    """The settings of `Rag`: ``k``, and how texts are found.
 
-    Attributes
-    ----------
-    k
-        How many texts are recalled at most.
-    words, vectors
-        How texts are found; if both are True, the two rankings are fused.
+    With both ``words`` and ``vectors``, the two rankings are fused.
     """
 
-    k: int = 5
     words: bool = True
     vectors: bool = True
 
-    limits: ClassVar = {"k": (1, 1000)}
-
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not (self.words or self.vectors):
             raise ParameterError("vectors", False, "True if words is False")
 
@@ -53,6 +44,7 @@ class Settings(SystemSettings):
 class Rag(System):
     """Finds texts by words and by vectors, fused by `rulerlib.memory.search.fuse`."""
 
+    settings_class = Settings
     settings: Settings
 
     def build(self) -> list[WordSearch | VectorSearch]:
@@ -67,19 +59,8 @@ class Rag(System):
         return recalled([self.texts[place] for place in best])
 
 
-@dataclass(frozen=True)
-class RandomSettings(SystemSettings):
-    """The settings of `Random`: how many texts are recalled."""
-
-    k: int = 5
-
-    limits: ClassVar = {"k": (1, 1000)}
-
-
 class Random(System):
     """Recalls texts at random; the same ones for the same question."""
-
-    settings: RandomSettings
 
     def build(self) -> Any:
         """See `System`."""

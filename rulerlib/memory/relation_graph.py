@@ -10,7 +10,7 @@ its end, texts are found by their words.
 
 >>> import tempfile
 >>> from rulerlib.languages import load
->>> from rulerlib.memory.system import Text
+>>> from rulerlib.memory.system import Settings, Text
 >>> graph = RelationGraph(tempfile.mkdtemp(), Settings(), load("en"))
 >>> graph.teach([Text("Corwin lives in Ely.", 0), Text("Halwen takes lessons from Corwin.", 1)])
 >>> [found.text for found in graph.recall("Where does Halwen's teacher live?")]
@@ -22,15 +22,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-from rulerlib.errors import LARGEST
 from rulerlib.memory.search import WordSearch
 from rulerlib.memory.sentences import ReadFact, ReadQuestion, reader
-from rulerlib.memory.system import Recalled, System, SystemSettings
-
-VISIT = "visit"
-"""The relation of an event, from a person to a town."""
+from rulerlib.memory.system import Recalled, System
 
 # The maximum number of relations that a question is followed over, and of paths that are followed.
 _MAX_HOPS, _MAX_PATHS = 4, 1_000
@@ -38,14 +34,12 @@ _MAX_HOPS, _MAX_PATHS = 4, 1_000
 
 @dataclass
 class Edge:
-    """A relation between two names.
+    """A relation between two names, or an event, which leads from a person to a town.
 
     Attributes
     ----------
-    subject, relation, object
-        The name it leads from, its relation, and the name it leads to.
-    detail
-        The deed and the day of an event; empty otherwise.
+    subject, object
+        The names it leads from and to.
     note, rank
         What decides between contradicting edges (``"date"``, ``"source"``, or ``"day"`` of an
         event), and the rank, see `rulerlib.memory.sentences.ReadFact`.
@@ -54,65 +48,51 @@ class Edge:
     """
 
     subject: str
-    relation: str
     object: str
-    detail: str = ""
     note: str = ""
     rank: int = 0
     told: list[int] = field(default_factory=list)
 
 
-def edge_of(read: ReadFact | None) -> Edge | None:
-    """Return the edge that a sentence tells, or None."""
-    if read is None or read.kind == "opening":
-        return None
-    values = read.values
-    if read.kind == "relation":
-        note = next((by for by in ("date", "source") if by in values), "")
-        return Edge(values["subject"], read.relation, values["object"], note=note, rank=read.rank)
-    if read.kind == "event":
-        detail = f"{values['when']} {values['did']} {values['what']}"
-        return Edge(values["who"], VISIT, values["where"], detail, "day", read.rank)
-    return Edge(values["from"], f"step {values['direction']}", values["to"])
-
-
 class Graph:
-    """The edges of an episode, by where they lead from and by the text that tells them."""
+    """The edges of an episode.
+
+    Attributes
+    ----------
+    by_text
+        The edge that the text at a position tells.
+    leading
+        The relations that lead from a name, by the name and the relation.
+    events
+        The edges of events.
+    """
 
     def __init__(self, facts: Sequence[ReadFact | None]) -> None:
-        self.edges: dict[tuple[str, ...], Edge] = {}
         self.by_text: dict[int, Edge] = {}
-        for place, read in enumerate(facts):
-            edge = edge_of(read)
-            if edge is not None:
-                self.by_text[place] = self._insert(place, edge)
-        met: dict[str, int] = {}
-        for edge in self.edges.values():
-            met.setdefault(edge.subject, len(met))
-            met.setdefault(edge.object, len(met))
         self.leading = defaultdict[tuple[str, str], list[Edge]](list)
-        for edge in sorted(self.edges.values(), key=lambda edge: (met[edge.object], edge.detail)):
-            self.leading[edge.subject, edge.relation].append(edge)
-
-    def _insert(self, place: int, edge: Edge) -> Edge:
-        """Add the edge that a text tells, or support an edge that is there already."""
-        known = self.edges.setdefault((edge.subject, edge.relation, edge.object, edge.detail), edge)
-        known.told.append(place)
-        # The best note counts; a later text without one does not take it back.
-        better = known.note == edge.note and edge.rank > known.rank
-        if known is not edge and edge.note and (better or not known.note):
-            known.note, known.rank = edge.note, edge.rank
-            known.told.insert(0, known.told.pop())
-        return known
-
-
-@dataclass(frozen=True)
-class Settings(SystemSettings):
-    """The settings of a relation graph: ``k`` texts are recalled at most."""
-
-    k: int = 5
-
-    limits: ClassVar = {"k": (1, LARGEST)}
+        self.events: list[Edge] = []
+        edges: dict[tuple[str, ...], Edge] = {}
+        for place, read in enumerate(facts):
+            if read is None or read.kind not in ("relation", "event"):
+                continue
+            values, note = read.values, "day"
+            names = values.get("subject") or values["who"], values.get("object") or values["where"]
+            key: tuple[str, ...] = (*names, read.relation)
+            if read.kind == "relation":
+                note = next((by for by in ("date", "source") if by in values), "")
+            else:
+                key += values["when"], values["did"], values["what"]
+            if key not in edges:
+                edges[key] = Edge(*names)
+                (self.leading[names[0], read.relation] if read.relation else self.events).append(
+                    edges[key]
+                )
+            self.by_text[place] = edge = edges[key]
+            edge.told.append(place)
+            # The best note counts; a later text without one does not take it back.
+            if note and (not edge.note or (edge.note == note and read.rank > edge.rank)):
+                edge.note, edge.rank = note, read.rank
+                edge.told.insert(0, edge.told.pop())
 
 
 class _Path(NamedTuple):
@@ -125,8 +105,6 @@ class _Path(NamedTuple):
 
 class RelationGraph(System):
     """A graph of the relations in an episode."""
-
-    settings: Settings
 
     def build(self) -> tuple[Graph, WordSearch]:
         """See `System`."""
@@ -186,9 +164,8 @@ class RelationGraph(System):
             return []
         places = [
             edge.told[0]
-            for edge in graph.edges.values()
-            if edge.relation == VISIT
-            and who in (None, edge.subject)
+            for edge in graph.events
+            if who in (None, edge.subject)
             and where in (None, edge.object)
             and day in (0, edge.rank)
         ]

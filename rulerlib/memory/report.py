@@ -20,7 +20,7 @@ from rulerlib.errors import ParameterError, dictionary, one_of
 from rulerlib.escaping import Html, markup
 from rulerlib.files import home
 from rulerlib.memory import bench, results, tables, work
-from rulerlib.memory.episodes import Episode, Probe
+from rulerlib.memory.episodes import Episode, Fact, Probe
 from rulerlib.memory.suites import SUITES
 from rulerlib.memory.work import Values, Work, expand
 from rulerlib.parsing import notebook_parameters, values_of
@@ -119,13 +119,12 @@ class MemoryReport:
             return []
         defaults, works = vars(SUITES[tables.CAPACITY].knobs), []
         given = dictionary("knobs", self.knobs, "{}")
-        knobs = {name: value for name, value in given.items() if name in defaults}
         for number in values_of("facts", self.facts):
+            knobs = {name: value for name, value in given.items() if name in defaults}
+            knobs["facts"] = number
             # The default number is no change, and so no work of its own.
-            if number != defaults["facts"] or self.profile != "default":
-                knobs["facts"] = number
-            else:
-                knobs.pop("facts", None)
+            if number == defaults["facts"] and self.profile == "default":
+                del knobs["facts"]
             works += self._expanded(tables.CAPACITY, self.facts_size, knobs)
         return works
 
@@ -200,11 +199,9 @@ class MemoryReport:
         """Return the first question and the model's answer to it, by preset."""
         first, given = self.works[0], []
         for job in self.works:
-            same = (job.recipe.language, job.cell.label)
-            if (
-                same == (first.recipe.language, first.cell.label)
-                and job.file(work.METRICS).exists()
-            ):
+            same = job.recipe.language, job.cell.label
+            asked = same == (first.recipe.language, first.cell.label)
+            if asked and job.file(work.METRICS).exists():
                 name = labels.model(job.preset.name, job.engine)
                 given.append((name, answers.read_predictions(job.answers_path, 1)[0]))
         return show_answers(given)
@@ -220,26 +217,25 @@ def show_episode(taught: Episode, probe: Probe, language: str = "") -> Html:
     language
         The code of the language for screen readers; by default that of the page.
     """
-    boxed, lines, mark, left = [], [], show.MARKS["needle"], 0
-    for fact in taught.facts:
-        needed = fact.number in probe.needs
-        if fact.number >= _FIRST_FACTS and not needed:
-            left += 1
+    boxed, lines, mark = list[str](), list[str](), show.MARKS["needle"]
+
+    def shown(fact: Fact) -> bool:
+        return fact.number < _FIRST_FACTS or fact.number in probe.needs
+
+    for is_shown, facts in itertools.groupby(taught.facts, key=shown):
+        if not is_shown:
+            left = f"[… {len([*facts])} facts …]"
+            boxed.append(left)
+            lines.append(left)
             continue
-        if left:
-            boxed.append(f"[… {left} facts …]")
-            lines.append(f"[… {left} facts …]")
-            left = 0
-        line = markup(fact.text)
-        boxed.append(f"<mark style='{mark}'>{line}</mark>" if needed else line)
-        lines.append(f"{fact.text} ← needed" if needed else fact.text)
-    if left:
-        boxed.append(f"[… {left} facts …]")
-        lines.append(f"[… {left} facts …]")
-    wanted, facts = ", ".join(probe.golds), "\n".join(boxed)
+        for fact in facts:
+            needed, line = fact.number in probe.needs, markup(fact.text)
+            boxed.append(f"<mark style='{mark}'>{line}</mark>" if needed else line)
+            lines.append(f"{fact.text} ← needed" if needed else fact.text)
+    wanted, facts_shown = ", ".join(probe.golds), "\n".join(boxed)
     spoken_in = f" lang='{markup(language)}'" if language else ""
     return Html(
-        f"<div{spoken_in} style='{show.BOX}'>{facts}\n\n<b>{markup(probe.text)}</b></div>"
+        f"<div{spoken_in} style='{show.BOX}'>{facts_shown}\n\n<b>{markup(probe.text)}</b></div>"
         f"<div><mark style='{mark}'>needed for the answer</mark>"
         f" <b>{show.REFERENCE}</b> <bdi{spoken_in}>{markup(wanted)}</bdi></div>",
         "\n".join([*lines, "", probe.text, f"{show.REFERENCE} {wanted}"]),

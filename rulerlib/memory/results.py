@@ -41,12 +41,6 @@ _OF_RUN = ("knobs", "changes", "length", "engine", "asked", "stored", "bytes")
 _COLUMNS = (*COLUMNS, *_OF_RUN, "unit")
 
 _INTEGERS = ("size", "seed", "probe", "index")
-_AMOUNTS = (
-    "pred_len", "gold_len", "needed", "taught", "recalled", "latency_ms", "prompt_tokens", "cut",
-    "steps_over",
-)  # fmt: skip
-# All other columns are shares.
-_SHARES = tuple(name for name in COLUMNS if name not in (*TEXTS, *_INTEGERS, *_AMOUNTS))
 
 # Settings that must be equal if two presets are compared.
 _ASKED = ("format", "decoding", "tokens_to_generate")
@@ -111,43 +105,37 @@ def _sort_key(values: pd.Series) -> pd.Series:
 def _run(folder: Path) -> pd.DataFrame:
     """Return the questions of the run in a folder."""
     about = folder / "metrics.json"
-    values = samples.read_object(about)
-    settings, telemetry = values.get("settings", {}), _object(values.get("telemetry"))
-    if not isinstance(settings, dict):
-        raise DataError(f"{about}: damaged (settings is {shortened(settings)}).")
-    work, cell = _object(settings.get("work")), _object(settings.get("cell"))
+    try:
+        values = samples.read_object(about)
+        work, cell = values["settings"].get("work", {}), values["settings"].get("cell", {})
+        asked = {name: cell[name] for name in _ASKED if name in cell}
+        knobs, changes = (_text(work.get(name, {})) for name in ("knobs", "changes"))
+        stored, size = (values["telemetry"].get(name, math.nan) for name in ("stored", "bytes"))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise DataError(f"{about}: damaged ({shortened(error)}).") from error
     rows = _questions(folder / "metrics.csv")
-    asked = {name: cell[name] for name in _ASKED if name in cell}
     return rows.assign(
         preset=work.get("preset", rows["preset"]),
         model=[labels.model(name, work.get("engine")) for name in rows["model"]],
-        knobs=_text(work.get("knobs")), changes=_text(work.get("changes")),
+        knobs=knobs, changes=changes, stored=stored, bytes=size,
         length=work.get("length", 0), engine=work.get("engine", ""),
         asked=json.dumps(asked, sort_keys=True, ensure_ascii=False),
-        **{name: telemetry.get(name, math.nan) for name in ("stored", "bytes")},
     )  # fmt: skip
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(values: Any) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sorted(_object(values).items()))
+def _text(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(values.items()))
 
 
 def _questions(path: Path) -> pd.DataFrame:
-    """Return the table of questions in a file, checked; empty numbers are NaN."""
-    numbers = {name: float for name in COLUMNS if name not in TEXTS}
+    """Return the table of questions in a file; empty numbers are NaN."""
+    kinds = {name: str if name in TEXTS else int if name in _INTEGERS else float
+             for name in COLUMNS}  # fmt: skip
+    # Only numbers have missing values; a text may be "NA".
+    missing = {name: [""] for name in COLUMNS if kinds[name] is not str}
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)[[*COLUMNS]]
-        table = table.replace(dict.fromkeys(numbers, ""), math.nan).astype(numbers)
-        wrong = {name: table[name] % 1 != 0 for name in _INTEGERS}
-        wrong |= {name: (table[name] < 0) | (table[name] > 1) for name in _SHARES}
-        for name, rows in wrong.items():
-            if rows.any():
-                raise ValueError(f"{name} is {table[name][rows].iloc[0]:g}")
-        return table.astype(dict.fromkeys(_INTEGERS, int))
+        table = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=missing)
+        return table[[*COLUMNS]]
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"{path}: damaged ({' '.join(str(error).split())}).") from error
 

@@ -28,14 +28,16 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from rulerlib.errors import ParameterError, one_of, whole_number
+from pydantic import Field
+
+from rulerlib.errors import ParameterError, validated
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Names, Probe, Spans, told
-from rulerlib.memory.sentences import RELATIONS, RULES
+from rulerlib.memory.sentences import RELATIONS
 
 KINDS = ("person", "town", "ship", "river")
 """The kinds of names."""
@@ -43,15 +45,12 @@ KINDS = ("person", "town", "ship", "river")
 STARTS = KINDS[:3]
 """The kinds of names with which questions begin, which alternate."""
 
-# The maximum number of facts and of distractors; the names suffice for about as many.
-FACTS, DISTRACTORS = 100_000, 64
-
 # The maximum number of questions about an episode, and of chains for them: there are 288 people,
 # each has one teacher, and enough must be left to draw from.
 PROBES, CHAINS = 8, 240
 
 
-@dataclass(frozen=True)
+@validated
 class Knobs:
     """The settings of facts that link into chains.
 
@@ -69,17 +68,12 @@ class Knobs:
         chain as long as that of the question, or shorter if ``facts`` are few.
     """
 
-    facts: int = 20
-    hop_depth: int = 2
-    contradictions: str | None = None
-    distractors: int = 4
+    facts: int = Field(20, ge=1, le=100_000)
+    hop_depth: int = Field(2, ge=2, le=4)
+    contradictions: Literal["date", "source"] | None = None
+    distractors: int = Field(4, ge=0, le=64)
 
     def __post_init__(self) -> None:
-        whole_number("facts", self.facts, 1, FACTS)
-        whole_number("hop_depth", self.hop_depth, 2, 4)
-        if self.contradictions is not None:
-            one_of("contradictions", self.contradictions, RULES)
-        whole_number("distractors", self.distractors, 0, DISTRACTORS)
         least = self.hop_depth + self.contradicted + sum(self.shortest)
         if self.facts < least:
             allowed = f"at least {least} for these chains and distractors"
@@ -106,9 +100,6 @@ class Knobs:
             return [1] * self.distractors
         # The fact that does not count leads into the first distractor.
         return [self.hop_depth - 1] + [1] * (self.distractors - 1)
-
-
-SUITES = {"semantic": Knobs()}
 
 
 class Link(NamedTuple):
@@ -322,9 +313,7 @@ class Semantic(Episodes):
         """Return the facts in random order, and the number of the fact of each link."""
         order = list(range(len(links)))
         rng.shuffle(order)
-        numbers = [0] * len(links)
-        for number, link in enumerate(order):
-            numbers[link] = number
+        numbers = sorted(range(len(links)), key=order.__getitem__)
         marks = self._marks(links, chains, rng)
         for place, chain in enumerate(chains):
             if chain.overruled is not None:
@@ -332,11 +321,11 @@ class Semantic(Episodes):
                 if (numbers[held] < numbers[chain.overruled]) == bool((index + place) % 2):
                     pair = numbers[held], numbers[chain.overruled]
                     numbers[chain.overruled], numbers[held] = pair
-        facts = [Fact(0, "", 0)] * len(links)
-        for link, number in enumerate(numbers):
-            text, values = self._sentence(links[link], marks[link] if marks else None, rng)
-            facts[number] = Fact(number, text, number, values)
-        return tuple(facts), numbers
+        facts = []
+        for link, number, mark in zip(links, numbers, marks, strict=True):
+            text, values = self._sentence(link, mark, rng)
+            facts.append(Fact(number, text, number, values))
+        return tuple(sorted(facts, key=lambda fact: fact.number)), numbers
 
     def _held(self, chain: Chain, links: list[Link]) -> int:
         """Return the number of the link that the overruled one contradicts."""
@@ -344,10 +333,10 @@ class Semantic(Episodes):
         slot = links[chain.overruled][:2]
         return next(number for number in chain.links if links[number][:2] == slot)
 
-    def _marks(self, links: list[Link], chains: list[Chain], rng: Random) -> list[int]:
-        """Return the day of each link's note or the position of its source; empty without notes."""
+    def _marks(self, links: list[Link], chains: list[Chain], rng: Random) -> Sequence[int | None]:
+        """Return the day of each link's note or the position of its source; None without notes."""
         if self.knobs.contradictions is None:
-            return []
+            return [None] * len(links)
         dated = self.knobs.contradictions == "date"
         marks = range(365 if dated else len(self.wording["notes"]["sources"]))
         drawn = rng.choices(marks, k=len(links))
@@ -366,17 +355,17 @@ class Semantic(Episodes):
         if mark is None:
             return text, values
         notes, by = self.wording["notes"], str(self.knobs.contradictions)
-        words = {"fact": text, by: self._day(mark) if by == "date" else notes["sources"][mark]}
+        if by == "date":
+            # A year that is no leap year; the note does not name it.
+            day = datetime.date(2001, 1, 1) + datetime.timedelta(days=mark)
+            note = notes["day"].format(day=day.day, month=self.names.months[day.month - 1])
+        else:
+            note = notes["sources"][mark]
+        words = {"fact": text, by: note}
         text, spans = told(rng.choice(notes[by]), words)
         shift, _ = spans.pop("fact")
         moved = {name: (start + shift, end + shift) for name, (start, end) in values.items()}
         return text, moved | spans
-
-    def _day(self, number: int) -> str:
-        """Return a day of the year as notes write it, without the year."""
-        day = datetime.date(2001, 1, 1) + datetime.timedelta(days=number)
-        form: str = self.wording["notes"]["day"]
-        return form.format(day=day.day, month=self.names.months[day.month - 1])
 
     def _ask(self, chain: Chain, links: list[Link], numbers: list[int], rng: Random) -> Probe:
         """Return the question about a chain."""

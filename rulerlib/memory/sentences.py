@@ -22,8 +22,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from rulerlib.errors import DataError
-from rulerlib.languages import Language
+from rulerlib.languages import Language, slots
 
 _TO_PEOPLE = (
     "teacher", "doctor", "lawyer", "guardian", "employer", "bookkeeper", "gardener", "barber",
@@ -170,56 +169,36 @@ class Reader:
     Parameters
     ----------
     language
-        The language; suites that its pack lacks are not parsed.
+        The language.
 
     Raises
     ------
     DataError
-        If a section of its pack is damaged.
+        If its pack lacks a suite, or a section is damaged.
     """
 
     def __init__(self, language: Language) -> None:
         self.language = language
-        self._facts, self._notes, self._asks = Templates(), Templates(), Templates()
-        self._rules: dict[str, str] = {}
-        self._phrases = Templates()
+        self._facts, self._notes, self._asks, self._phrases = (Templates() for _ in range(4))
+        self._turns, self._talks, self._asks_of_talk = (Templates() for _ in range(3))
         self._owned: dict[str, str] = {}
         self._starts: dict[str, re.Pattern[str]] = {}
-        self._genitive: dict[str, str] = {}
-        self._unless: list[re.Pattern[str]] = []
-        self._directions: dict[str, str] = {}
-        self._turns, self._talks, self._asks_of_talk = Templates(), Templates(), Templates()
         self._topics: list[tuple[re.Pattern[str], str]] = []
-        self._months: list[str] = []
+        self._months: list[str] = language.section("names")["format"]["months"]
         self._dates: list[re.Pattern[str]] = []
-        readers = {
-            "semantic": self._learn_relations,
-            "episodic": self._learn_events,
-            "spatial": self._learn_walks,
-        }
-        for section, learn in readers.items():
-            if section in language.templates:
-                try:
-                    learn(language.section(section))
-                except (AttributeError, IndexError, KeyError, TypeError, re.error) as error:
-                    file = language.folder / f"{section}.toml"
-                    raise DataError(f"{file}: damaged ({error}).") from error
+        self._learn_relations(slots.section(language, "semantic"))
+        self._learn_events(slots.section(language, "episodic"))
+        self._learn_walks(slots.section(language, "spatial"))
 
     # ------------------------------------------------------------ the pack
 
     def _learn_dates(self, form: str) -> str:
         """Add the pattern of a day, and return it without groups."""
-        if not self._months:
-            self._months = self.language.section("names")["format"]["months"]
-        slots = {"day": r"\d{1,2}", "month": "|".join(map(re.escape, self._months))}
-        pattern = bare = ""
-        for piece in re.split(r"(\{\w+\})", form):
-            slot = piece.strip("{}")
-            inner = slots[slot] if piece.startswith("{") else re.escape(piece)
-            pattern += f"(?P<{slot}>{inner})" if piece.startswith("{") else inner
-            bare += f"(?:{inner})"
+        months = "|".join(map(re.escape, self._months))
+        pattern = re.escape(form).replace(r"\{day\}", r"(?P<day>\d{1,2})")
+        pattern = pattern.replace(r"\{month\}", f"(?P<month>{months})")
         self._dates.append(re.compile(pattern))
-        return bare
+        return re.sub(r"\?P<\w+>", "?:", pattern)
 
     def _learn_relations(self, table: Mapping[str, Any]) -> None:
         notes, self._genitive = table["notes"], table["genitive"]
@@ -249,10 +228,10 @@ class Reader:
 
     def _learn_events(self, table: Mapping[str, Any]) -> None:
         events = table["events"]
-        slots = {"who": NAME, "where": NAME, "what": _WORDS}
-        slots["when"] = self._learn_dates(events["days"][0])
+        words = {"who": NAME, "where": NAME, "what": _WORDS}
+        words["when"] = self._learn_dates(events["days"][0])
         for deed in events["deeds"].values():
-            done = slots | {"did": re.escape(deed["did"]), "do": re.escape(deed["do"])}
+            done = words | {"did": re.escape(deed["did"]), "do": re.escape(deed["do"])}
             for say in events["say"]:
                 self._facts.add(say.replace("{did}", deed["did"]), done, "event", deed["did"])
             for ask in events["ask"]["what"]:
@@ -260,11 +239,11 @@ class Reader:
                 self._asks.add(question, done, "what", deed["did"])
         for kind in ("who", "where", "when"):
             for ask in events["ask"][kind]:
-                self._asks.add(ask, slots, kind, "")
+                self._asks.add(ask, words, kind, "")
         self._learn_talk(table["conversation"])
         unless = re.escape(events["unless"]).replace(r"\{question\}", "(?P<question>.+)")
         unknown = "|".join(map(re.escape, events["unknown"]))
-        self._unless.append(re.compile(unless.replace(r"\{unknown\}", f"(?:{unknown})")))
+        self._unless = re.compile(unless.replace(r"\{unknown\}", f"(?:{unknown})"))
 
     def _learn_talk(self, table: Mapping[str, Any]) -> None:
         endings = "|".join(re.escape(form.format(name="")) for form in table["genitive"].values())
@@ -288,12 +267,12 @@ class Reader:
         self._talks.add(table["turn"], {"speaker": NAME, "said": _ANY}, "turn", "")
 
     def _learn_walks(self, table: Mapping[str, Any]) -> None:
-        self._directions = {words[0]: words[1] for words in table["directions"].values()}
-        word = "|".join(map(re.escape, self._directions))
+        directions = [words[0] for words in table["directions"].values()]
+        word = "|".join(map(re.escape, directions))
         slots = dict.fromkeys(("from", "to", "start", "goal"), _WORDS)
         slots |= {"who": NAME, "town": NAME, "letters": _ANY}
         slots["moves"] = f"(?:{word})(?:, (?:{word}))*"
-        for direction in self._directions:
+        for direction in directions:
             for say in table["say"]["step"] + table["say"]["walked"]:
                 told = say.replace("{direction}", direction)
                 self._facts.add(told, slots, "step", direction)
@@ -374,9 +353,8 @@ class Reader:
         text, asked_rule = text.strip(), None
         if len(text) > _LONGEST:
             return None
-        for unless in self._unless:
-            if match := unless.fullmatch(text):
-                text = match["question"]
+        if match := self._unless.fullmatch(text):
+            text = match["question"]
         for rule, words in self._rules.items():
             if text.startswith(f"{words} "):
                 text, asked_rule = text.removeprefix(f"{words} "), rule
@@ -421,8 +399,6 @@ class Reader:
         >>> Reader(load("da")).bare("Ulruns"), Reader(load("da")).bare("Ulrun")
         ('Ulrun', '')
         """
-        if not self._genitive:
-            return ""
         letters = self._genitive["letters"]
         for form, sharp in (("after", True), ("ending", False)):
             bare = text.removesuffix(self._genitive[form])

@@ -28,15 +28,14 @@ Each episode has its own town, which every question names.
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from rulerlib import errors
-from rulerlib.errors import whole_number
+from pydantic import Field
+
+from rulerlib.errors import validated
 from rulerlib.languages import Language, slots
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Probe, told
 from rulerlib.memory.sentences import ReadFact
@@ -47,8 +46,8 @@ QUESTIONS = ("length", "route", "stand")
 # The longest route that is asked for, and the maximum number of shortest routes to its goal.
 LONGEST, ROUTES = 7, 24
 
-# The maximum number of questions about an episode (lengths do not repeat), and of blocked cells.
-PROBES, DENSEST = 12, 0.4
+# The maximum number of questions about an episode; lengths do not repeat.
+PROBES = 12
 
 # What may be between the letters of a route.
 _BETWEEN = re.compile(r"[\s,.;:!>–→-]+")
@@ -64,7 +63,7 @@ DIRECTIONS = {"north": (0, 1), "east": (1, 0), "south": (0, -1), "west": (-1, 0)
 Cell = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@validated
 class Knobs:
     """The settings of walks through a grid.
 
@@ -76,12 +75,8 @@ class Knobs:
         The share of blocked cells, 0 to 0.4.
     """
 
-    grid_size: int = 5
-    obstacle_density: float = 0.2
-
-    def __post_init__(self) -> None:
-        whole_number("grid_size", self.grid_size, 3, 12)
-        errors.number("obstacle_density", self.obstacle_density, 0, DENSEST)
+    grid_size: int = Field(5, ge=3, le=12)
+    obstacle_density: float = Field(0.2, ge=0, le=0.4)
 
     @property
     def most_probes(self) -> int:
@@ -93,9 +88,6 @@ class Knobs:
         """The lengths of routes that are asked for; every grid has all of them."""
         # The smallest grid has few lengths, so 1 is among them and no number is right too often.
         return range(1 if self.grid_size == 3 else 2, min(LONGEST, 2 * self.grid_size - 2) + 1)
-
-
-SUITES = {"spatial": Knobs()}
 
 
 # --- The grid ----------------------------------------------------------------------------------
@@ -167,15 +159,18 @@ def letters(language: Language) -> dict[str, str]:
     return {table[name][0]: table[name][1] for name in DIRECTIONS}
 
 
+def opposites(language: Language) -> dict[str, str]:
+    """Return the letter of the opposite direction by the letter of each direction."""
+    north, east, south, west = letters(language).values()
+    return {north: south, east: west, south: north, west: east}
+
+
 def observed(
     facts: Iterable[Fact | ReadFact], language: Language, back: bool = True
 ) -> dict[str, dict[str, str]]:
     """Return the map that some facts tell; with ``back``, steps lead both ways."""
     steps: dict[str, dict[str, str]] = {}
-    directions = letters(language)
-    # A direction and its opposite are two positions apart.
-    words = [*directions]
-    opposite = {directions[word]: directions[words[at - 2]] for at, word in enumerate(words)}
+    directions, opposite = letters(language), opposites(language)
     for fact in facts:
         if "direction" in fact.values:
             letter = directions[fact.value("direction")]
@@ -221,38 +216,14 @@ def written(answer: str, language: Language) -> str | None:
     return route if route and {*route} <= {*letters(language).values()} else None
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """Where a route leads.
-
-    Attributes
-    ----------
-    valid
-        Whether every step of it is free.
-    end
-        The last place that it reaches.
-    arrives
-        Whether it is valid and ends at the goal.
-    excess
-        How many steps it has more than a shortest route; NaN if it does not arrive.
-    """
-
-    valid: bool
-    end: str
-    arrives: bool
-    excess: float
-
-
-def walk(steps: Steps, start: str, goal: str, route: Sequence[str]) -> Walk:
-    """Return where a route leads; a letter that is no direction is a step that is not free."""
+def walk(steps: Steps, start: str, route: Iterable[str]) -> str | None:
+    """Return the place to which a route leads, or None if one of its steps is not free."""
     place = start
     for letter in route:
         if letter not in steps.get(place, {}):
-            return Walk(False, place, False, math.nan)
+            return None
         place = steps[place][letter]
-    if place != goal:
-        return Walk(True, place, False, math.nan)
-    return Walk(True, place, True, len(route) - distances(steps, goal)[start])
+    return place
 
 
 # --- The episodes ------------------------------------------------------------------------------
@@ -307,15 +278,16 @@ class Spatial(Episodes):
             words["moves"], facts["moves"] = ", ".join(spoken[letter] for letter in way), way
             pairs = [*itertools.pairwise(places)]
         else:
-            start, goal = _pair(steps, length, ROUTES if kind == "route" else math.inf, seen, rng)
+            start, goal = _pair(steps, length, kind == "route", seen, rng)
             words |= {"goal": goal, "letters": ", ".join(directions.values())}
             pairs = _on_shortest_routes(steps, start, goal)
         optimum = distances(steps, goal)[start]
-        golds: tuple[str, ...] = (*routes(steps, start, goal),)
         if kind == "stand":
             golds = self._place(goal)
         elif kind == "length":
             golds = self._number(optimum)
+        else:
+            golds = tuple(routes(steps, start, goal))
         text, _ = told(rng.choice(self.wording["ask"][kind]), words | {"start": start})
         facts |= {"town": town, "start": start, "goal": goal, "optimum": optimum}
         # The opening says that paths lead both ways.
@@ -379,16 +351,19 @@ def _on_shortest_routes(steps: Steps, start: str, goal: str) -> list[tuple[str, 
 
 
 def _pair(
-    steps: Steps, length: int, most: float, seen: set[tuple[str, str]], rng: Random
+    steps: Steps, length: int, few: bool, seen: set[tuple[str, str]], rng: Random
 ) -> tuple[str, str]:
-    """Return a start and a goal so far apart, or closer if too many shortest routes lead there."""
+    """Return a start and a goal so far apart, or closer if need be.
+
+    With ``few``, at most `ROUTES` shortest routes lead to the goal.
+    """
     for shorter in range(length, 0, -1):
         for start in rng.sample(sorted(steps), len(steps)):
             away = distances(steps, start)
             goals = [place for place in away if away[place] == shorter]
             for goal in rng.sample(goals, len(goals)):
-                few = most == math.inf or len(routes(steps, start, goal)) <= most
-                if few and (start, goal) not in seen:
+                right = not few or len(routes(steps, start, goal)) <= ROUTES
+                if right and (start, goal) not in seen:
                     seen.add((start, goal))
                     return start, goal
     raise AssertionError("no route of one step is left")

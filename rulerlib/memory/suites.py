@@ -37,19 +37,16 @@ class Suite(NamedTuple):
         The default settings: an instance of a frozen dataclass.
     make
         Returns a generator of episodes for settings, a language and a seed.
-    section
-        The section of a language pack with its sentences.
     """
 
     knobs: Any
     make: Callable[[Any, Language, str], Episodes]
-    section: str
 
 
 SUITES: dict[str, Suite] = {
-    **{name: Suite(row, episodic.make, "episodic") for name, row in episodic.SUITES.items()},
-    **{name: Suite(row, semantic.Semantic, "semantic") for name, row in semantic.SUITES.items()},
-    **{name: Suite(row, spatial.Spatial, "spatial") for name, row in spatial.SUITES.items()},
+    **{name: Suite(knobs, episodic.make) for name, knobs in episodic.SUITES.items()},
+    "semantic": Suite(semantic.Knobs(), semantic.Semantic),
+    "spatial": Suite(spatial.Knobs(), spatial.Spatial),
 }
 """All suites by name."""
 
@@ -153,7 +150,7 @@ class Recipe:
             "size": self.size,
             "probes": self.probes,
             "knobs": dataclasses.asdict(self.knobs),
-            "wording": fingerprint(languages.load(self.language), SUITES[self.suite].section),
+            "wording": fingerprint(self.episodes.language, self.episodes.section),
         }
 
     def __iter__(self) -> Iterator[Item]:

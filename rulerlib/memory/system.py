@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from rulerlib.errors import DataError, flag, number, whole_number
+from pydantic import Field
+
+from rulerlib.errors import DataError, validated
 from rulerlib.languages import Language
 from rulerlib.memory.episodes import Fact
 
@@ -84,29 +85,11 @@ class Recalled(NamedTuple):
     facts: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class SystemSettings:
-    """The settings of a system; each field is checked by the type of its default.
+@validated
+class Settings:
+    """The settings of a system: it recalls ``k`` texts at most."""
 
-    Raises
-    ------
-    ParameterError
-        If a value is not allowed.
-    """
-
-    limits: ClassVar[dict[str, tuple[int, float]]] = {}
-    """The range of a number, by name; 0 to 1000 by default."""
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            name, value = item.name, getattr(self, item.name)
-            least, most = self.limits.get(name, (0, 1000))
-            if isinstance(item.default, bool):
-                flag(name, value)
-            elif isinstance(item.default, int):
-                whole_number(name, value, least, int(most))
-            else:
-                number(name, value, least, most)
+    k: int = Field(5, ge=1, le=1000)
 
 
 class System(ABC):
@@ -120,12 +103,14 @@ class System(ABC):
     folder
         The folder; texts that were saved there are loaded.
     settings
-        An instance of the ``Settings`` in the module of the system.
+        An instance of `settings_class`.
     language
         The language of the texts.
 
     Attributes
     ----------
+    settings_class
+        The class of its settings.
     texts
         The texts that it keeps.
     requests
@@ -136,6 +121,8 @@ class System(ABC):
     DataError
         If the saved texts are damaged.
     """
+
+    settings_class: type[Any] = Settings
 
     def __init__(self, folder: str | Path, settings: Any, language: Language) -> None:
         self.path = Path(folder) / TEXTS

@@ -28,14 +28,14 @@ import pandas as pd
 from rulerlib.analysis import pairs
 from rulerlib.analysis.accuracy import RESAMPLES
 from rulerlib.analysis.scores import nothing
-from rulerlib.memory.measures import MEASURES
+from rulerlib.memory.measures import KS, MEASURES
 from rulerlib.memory.results import QUESTION, by_of, groups, means
 
 DIAGNOSTICS = "part_match", "too_long", "cut_off", "overlong", "format_violation", "refused"
 """Shares of answers shown beside the scores: the gold is part of it; no gold fits into it; it was
 cut off; it is longer than the longest gold; it is not a bare answer; it is a refusal."""
 
-RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
+RECALLS = tuple(f"recall_at_{k}" for k in KS)
 """The shares of the needed facts among the first recalled texts in the prompt."""
 
 PERCENT = (
@@ -154,13 +154,11 @@ def fates(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
         return able
     columns = ["em", "in_prompt", "recall"]
     able = able.assign(fate=[fate(row) for row in able[columns].to_dict("records")])
-    table_rows = []
-    for names, part in groups(able, by_of(rows, by)):
-        for name in FATES:
-            count = int((part["fate"] == name).sum())
-            row = {"n": len(part), "fate": name, "count": count, "share": count / len(part)}
-            table_rows.append({**names, **row})
-    return pd.DataFrame(table_rows)
+    return pd.DataFrame([
+        {**names, "n": len(part), "fate": name, "count": int((part["fate"] == name).sum()),
+         "share": (part["fate"] == name).mean()}
+        for names, part in groups(able, by_of(rows, by)) for name in FATES
+    ])  # fmt: skip
 
 
 def writes(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
@@ -245,14 +243,14 @@ def floors(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     """
     if rows.empty:
         return rows
-    floor_rows = []
-    for names, part in groups(rows, _without_preset(by_of(rows, by))):
-        part = part[~part.duplicated([*QUESTION, "size"])]
-        floor_rows.append({
-            **names, "n": len(part), "constant": part["constant"].mean(),
-            "chance": part["chance"].mean(),
-        })  # fmt: skip
-    return pd.DataFrame(floor_rows)
+    columns = ["constant", "chance"]
+    parts = (
+        (names, part[~part.duplicated([*QUESTION, "size"])])
+        for names, part in groups(rows, _without_preset(by_of(rows, by)))
+    )
+    return pd.DataFrame(
+        [{**names, "n": len(part), **part[columns].mean()} for names, part in parts]
+    )
 
 
 def compared(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
@@ -320,18 +318,7 @@ def _difference(
 
 def _differing(part: pd.DataFrame, other: pd.DataFrame) -> list[str]:
     """Return the names of the settings in which the questions were asked in another way."""
-    names: dict[str, None] = {}
-    for one in map(json.loads, {*part["asked"]}):
-        for two in map(json.loads, {*other["asked"]}):
-            ours, theirs = _flat(one), _flat(two)
-            for name in {**ours, **theirs}:
-                if ours.get(name) != theirs.get(name):
-                    names[name.replace("_", " ")] = None
-    return [*names]
-
-
-def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        flat |= _flat(value) if isinstance(value, dict) else {name: value}
-    return flat
+    asked = {*part["asked"], *other["asked"]}
+    settings = pd.json_normalize([json.loads(each) for each in sorted(asked)]).map(str)
+    differing = settings.columns[settings.nunique() > 1]
+    return [name.rpartition(".")[2].replace("_", " ") for name in sorted(differing)]

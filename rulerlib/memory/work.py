@@ -124,10 +124,9 @@ class Work:
     def cell(self) -> Cell:
         """The cell of its questions and answers."""
         recipe, form, recorded = self.recipe, self.preset.format(self.pack), {}
-        knobs = {"size": recipe.size, **recipe.changes}
-        for name in ("profile", "probes"):
-            if getattr(recipe, name) != getattr(Recipe, name):
-                knobs[name] = getattr(recipe, name)
+        given = {name: getattr(recipe, name) for name in ("profile", "probes")}
+        others = {name: value for name, value in given.items() if value != getattr(Recipe, name)}
+        knobs = {"size": recipe.size, **recipe.changes, **others}
         if self.engine_options:
             recorded = models.recorded(self.reader(), self.engine_options)
         # Models without a chat template are rejected, so chat=True carries no information here.

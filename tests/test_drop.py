@@ -247,7 +247,7 @@ def test_examples_come_from_what_is_not_asked(released, tmp_path):
 @pytest.mark.parametrize(
     ("knobs", "said"),
     [
-        ({"fewshot": 3}, r"fewshot is 3, but must be 0: the file .* has no training side"),
+        ({"fewshot": 3}, r"train is None, .* the file .* has no training side"),
         ({"train": "SAME"}, "train is .*, but must be a source of other questions: .* asks all"),
         ({"operation": "sum"}, "operation is 'sum', but must be None, because .* does not name"),
     ],

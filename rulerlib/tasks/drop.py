@@ -214,8 +214,8 @@ class Drop(DocumentTask):
         else:
             parameter, name, side = "source", self.source, "train"
             if source_file(name) is not None:
-                why = f"if fewshot is above 0, because the file {name} has no training side"
-                raise ParameterError("train", None, f"a file or a data set of the hub {why}")
+                why = f"the file {name} has no training side (fewshot 0 asks without examples)"
+                raise ParameterError("train", None, f"a file or a data set of the hub: {why}")
         training = _with_golds(name, opened(name, side))
         # A file can have several paths and copies, so texts are compared.
         asked = {_text(self.rows, question) for question in self.rows.questions}

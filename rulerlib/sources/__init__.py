@@ -163,9 +163,9 @@ def _read_lines(path: Path, content: str, whole: Exception) -> list[tuple[str, A
             rows.append((f"line {number}", json.loads(line)))
         except (ValueError, RecursionError) as error:
             # If already the first line is wrong, the file may be one value over several lines.
-            first, line = error if rows else whole, number if rows else getattr(whole, "lineno", 1)
-            reason = getattr(first, "msg", first)
-            raise DataError(f"{path}, line {line}: not valid JSON ({reason}).") from error
+            shown, place = (error, number) if rows else (whole, getattr(whole, "lineno", 1))
+            reason = getattr(shown, "msg", shown)
+            raise DataError(f"{path}, line {place}: not valid JSON ({reason}).") from error
     return rows
 
 

@@ -55,14 +55,7 @@ def check(data: Dataset, sample: Sample) -> Counter[str]:
     return counts
 
 
-SETTINGS = [
-    {},
-    {"alpha": 1.0},
-    {"alpha": 0.2, "vocab_size": 50},
-    {"alpha": 3.5},
-    {"alpha": 40},
-    {"coded_wordlen": 4, "vocab_size": 5},
-]
+SETTINGS = [{}, {"alpha": 0.2, "vocab_size": 50}, {"alpha": 40}, {"coded_wordlen": 4}]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -113,11 +113,9 @@ def formats(items: list[str]) -> dict[str, str]:
         f"Based on the list above, the 3 words are {', '.join(most)}, and {last}. They are common."
     )
     texts["a label"] = f"**Answer:** {', '.join(items)}"
-    for indent in (None, 2):
-        texts[f"JSON {indent}"] = json.dumps(items, indent=indent, ensure_ascii=False)
-        texts[f"JSON under a key {indent}"] = json.dumps({"words": items}, indent=indent)
-        texts[f"JSON with counts {indent}"] = json.dumps(dict.fromkeys(items, 12), indent=indent)
-    texts["JSON in a fence"] = f"```json\n{texts['JSON 2']}\n```"
+    for content in (items, {"words": items}, dict.fromkeys(items, 12)):
+        texts[f"JSON {type(content)} {len(content)}"] = json.dumps(content)
+        texts[f"{content} in a fence"] = f"```json\n{json.dumps(content, indent=2)}\n```"
     texts["Python"] = repr(items)
     rows = "\n".join(f"| {at} | **{item}** | 12 |" for at, item in enumerate(items, 1))
     texts["a table"] = f"| Rank | Word | Count |\n|---|:---:|---:|\n{rows}"

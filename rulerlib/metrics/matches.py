@@ -32,7 +32,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rulerlib import languages
 
@@ -48,16 +48,6 @@ def normalize(text: str) -> str:
     return unicodedata.normalize("NFKC", folded)
 
 
-def normalized(texts: Iterable[str]) -> list[str]:
-    """Return texts normalized, all of them in one go."""
-    texts = list(texts)
-    if not texts:
-        return texts
-    together = normalize("\0".join(texts)).split("\0")
-    # If a text contains the separator, there are too many pieces.
-    return together if len(together) == len(texts) else [*map(normalize, texts)]
-
-
 def clean(pred: str) -> str:
     """Return a prediction with control characters as newlines, as in RULER's script."""
     text = pred.strip()
@@ -68,7 +58,7 @@ def clean(pred: str) -> str:
 def appear(pred: str, references: Sequence[str]) -> list[bool]:
     """Return whether each reference appears in the prediction; a blank one never does."""
     text = normalize(clean(pred))
-    return [bool(wanted.strip()) and wanted in text for wanted in normalized(references)]
+    return [bool(wanted.strip()) and wanted in text for wanted in map(normalize, references)]
 
 
 def all_match(pred: str, references: Sequence[str]) -> float:
@@ -252,7 +242,7 @@ def _seams() -> tuple[re.Pattern[str], set[str]]:
 @functools.lru_cache(1)
 def _items(pred: str, references: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the items of an answer and the expected items, normalized."""
-    text, expected = clean(pred), {*normalized(references)}
+    text, expected = clean(pred), {*map(normalize, references)}
     known = [reference for reference in references if reference.strip()]
     if all(_LETTERS.fullmatch(reference) and not reference.isupper() for reference in known):
         # Any word of a sentence would be an item, so only lists count.
@@ -271,7 +261,7 @@ def _items(pred: str, references: tuple[str, ...]) -> tuple[frozenset[str], froz
         and item in answer
         and re.search(rf"(?<![\w-]){re.escape(item)}(?![\w-])", answer)
     }
-    others = {*normalized(items)} - expected
+    others = {*map(normalize, items)} - expected
     return frozenset(whole | others), frozenset(expected)
 
 

@@ -162,13 +162,10 @@ def _read_lines(path: Path, content: str, whole: Exception) -> list[tuple[str, A
         try:
             rows.append((f"line {number}", json.loads(line)))
         except (ValueError, RecursionError) as error:
-            place, reason = f", line {number}", getattr(error, "msg", error)
-            if not rows and isinstance(whole, json.JSONDecodeError):
-                place, reason = f", line {whole.lineno}", whole.msg
-            elif not rows and isinstance(error, json.JSONDecodeError):
-                # One value over several lines; Python does not say where it gave up.
-                place, reason = "", whole
-            raise DataError(f"{path}{place}: not valid JSON ({reason}).") from error
+            # If already the first line is wrong, the file may be one value over several lines.
+            shown, place = (error, number) if rows else (whole, getattr(whole, "lineno", 1))
+            reason = getattr(shown, "msg", shown)
+            raise DataError(f"{path}, line {place}: not valid JSON ({reason}).") from error
     return rows
 
 

@@ -26,7 +26,6 @@ from rulerlib.languages import Language
 from rulerlib.metrics.matches import VALUE, clean, normalize, says_none
 from rulerlib.samples import Prediction
 from rulerlib.tasks import mistakes
-from rulerlib.texts import digest
 
 # Each block of questions has the exact share of present keys. A block has at most this many.
 LARGEST_BLOCK = 20
@@ -97,17 +96,6 @@ def allow_none(
     """
     tail = language.fill("absent", form, "unless", **names, question=question, none=none(language))
     return tail, language.fill("absent", form, "answer_prefix", **names)
-
-
-def wording(language: Language) -> str:
-    """Return a short hash of a language's wording of absent needles.
-
-    Raises
-    ------
-    DataError
-        If the language pack lacks the wording.
-    """
-    return digest([repr(language.section("absent"))])
 
 
 def explain(prediction: Prediction, cut_off: bool = False) -> str:

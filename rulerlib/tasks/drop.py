@@ -214,7 +214,8 @@ class Drop(DocumentTask):
         else:
             parameter, name, side = "source", self.source, "train"
             if source_file(name) is not None:
-                self._lacks_training(name)
+                why = f"the file {name} has no training side (fewshot 0 asks without examples)"
+                raise ParameterError("train", None, f"a file or a data set of the hub: {why}")
         training = _with_golds(name, opened(name, side))
         # A file can have several paths and copies, so texts are compared.
         asked = {_text(self.rows, question) for question in self.rows.questions}
@@ -223,13 +224,6 @@ class Drop(DocumentTask):
             allowed = f"a source of other questions: {self.name} asks all of these"
             raise ParameterError(parameter, name, allowed)
         return rest
-
-    def _lacks_training(self, name: str) -> None:
-        why = f"the file {name} has no training side"
-        if not self.fewshot:
-            raise ParameterError("train", None, f"a file or a data set of the hub: {why}")
-        allowed = f"0: {why} (set 'train' to a file or a data set of the hub to draw examples from)"
-        raise ParameterError("fewshot", self.fewshot, allowed)
 
     @property
     def digest(self) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from rulerlib import languages
 from rulerlib.metrics import matches, short_answers
-from rulerlib.metrics.matches import clean, normalize, normalized
+from rulerlib.metrics.matches import clean, normalize
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.parts import Part, of_role
 from rulerlib.samples import Prediction
@@ -52,7 +52,9 @@ _DIGITS = re.compile(rf"[0-9a-f-]{{{PIECE},}}")
 
 def opening(text: str, cut_off: bool, declined: bool) -> str:
     """Return the kind of an answer that is empty or declines, or ``""`` for any other."""
-    return choose((text and declined, "refused"), (text, ""), (cut_off, "cut off"), (True, "empty"))
+    if text:
+        return "refused" if declined else ""
+    return "cut off" if cut_off else "empty"
 
 
 def choose(*kinds: tuple[object, str]) -> str:
@@ -74,8 +76,8 @@ def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: boo
     """
     text = clean(prediction.pred)
     form = matches.WORD if listed else matches.form(prediction.outputs)
-    references = normalized(prediction.outputs)
-    values = _Values(prediction, _ENTRY if listed else form)
+    references = [normalize(output) for output in prediction.outputs]
+    context, shown, keys = _values(prediction, _ENTRY if listed else form)
     stated = matches.listed(text) if listed else form.findall(text)
     if cut_off and stated and text.endswith(stated[-1]):
         # The last one can be the beginning of another value.
@@ -83,13 +85,13 @@ def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: boo
     # If the model continued with something else after its answer, the answer was not cut off.
     rest = text.rpartition(stated[-1])[2] if stated else ""
     going_on = cut_off and len(rest.strip()) <= max(map(len, prediction.outputs), default=0)
-    given = normalized(stated)
-    given = [value for value in given if value in values.context or value not in values.keys]
+    given = [normalize(value) for value in stated]
+    given = [value for value in given if value in context or value not in keys]
     answer = normalize(text)
     missing = [reference for reference in references if reference not in answer]
     wrong = [value for value in dict.fromkeys(given) if value not in references]
-    distractors = [value for value in wrong if value in values.context]
-    copied = [value for value in wrong if value in values.shown and value not in distractors]
+    distractors = [value for value in wrong if value in context]
+    copied = [value for value in wrong if value in shown and value not in distractors]
     invented = len(wrong) - len(distractors) - len(copied)
     # The words of a refusal can have the form of a value, but no haystack contains them.
     return opening(text, cut_off, len(set(given)) == invented and refused(text)) or choose(
@@ -246,27 +248,23 @@ def _refusals() -> tuple[str, ...]:
     return tuple(normalize(phrase) for pack in packs for phrase in pack.refusals)
 
 
-class _Values:
-    """The normalized values of a prompt's context and of its worked example, and the keys."""
-
-    def __init__(self, prediction: Prediction, form: re.Pattern[str]) -> None:
-        prompt, parts = prediction.input, prediction.parts
-        places = [(part.start, part.end) for part in of_role(parts, "value")]
-        if not places:
-            # The words of a list are not recorded as parts.
-            stretches = of_role(parts, "context", "example") or [Part("context", 0, len(prompt))]
-            places = [
-                (part.start + found.start(), part.start + found.end())
-                for part in stretches
-                for found in form.finditer(prompt[part.start : part.end])
-            ]
-        begin = max((part.end for part in of_role(parts, "example")), default=0)
-        texts = normalized(prompt[start:end] for start, end in places)
-        pairs = [*zip(texts, places, strict=True)]
-        self.context = {value for value, (start, _) in pairs if start >= begin}
-        self.shown = {value for value, (start, _) in pairs if start < begin}
-        hidden = of_role(parts, "needle", "distractor")
-        self.keys = {*normalized(part.key for part in hidden if part.key)}
+def _values(prediction: Prediction, form: re.Pattern[str]) -> tuple[set[str], set[str], set[str]]:
+    """Return the normalized values of a prompt's context and of its example, and the keys."""
+    prompt, parts = prediction.input, prediction.parts
+    places = [(part.start, part.end) for part in of_role(parts, "value")]
+    if not places:
+        # The words of a list are not recorded as parts.
+        stretches = of_role(parts, "context", "example") or [Part("context", 0, len(prompt))]
+        places = [
+            (part.start + found.start(), part.start + found.end())
+            for part in stretches
+            for found in form.finditer(prompt[part.start : part.end])
+        ]
+    begin = max((part.end for part in of_role(parts, "example")), default=0)
+    context = {normalize(prompt[start:end]) for start, end in places if start >= begin}
+    shown = {normalize(prompt[start:end]) for start, end in places if start < begin}
+    hidden = of_role(parts, "needle", "distractor")
+    return context, shown, {normalize(part.key) for part in hidden if part.key}
 
 
 def _documents(prediction: Prediction) -> list[str]:

@@ -358,7 +358,7 @@ class Niah(Task):
         if self.needle != "magic":
             section = self.language.section("classics")[self.needle]
             return digest([json.dumps(section, sort_keys=True)])
-        return absence.wording(self.wording) if self.present < 1 else None
+        return digest([repr(self.wording.section("absent"))]) if self.present < 1 else None
 
     # --- Answers -----------------------------------------------------------------------------
 

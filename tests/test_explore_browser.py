@@ -123,7 +123,7 @@ def test_answers_can_be_read_with_the_keyboard_alone(reader, address):
     expect(page.locator("#samples li")).to_have_count(5)
     # Wrong answers can be searched.
     wanted = page.get_by_role("group", name="Reference").inner_text()
-    page.get_by_label("Answer, wanted or mistake").fill(wanted.upper())
+    page.get_by_label("Text in the answer, the reference").fill(wanted.upper())
     expect(page.locator("#samples li")).to_have_count(1)
     expect(page.locator("#sample")).to_contain_text(wanted)
     page.keyboard.press("Escape")

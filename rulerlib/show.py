@@ -194,23 +194,17 @@ def sample(record: Sample, context: int = 700) -> Html:
 def _spans(record: Sample) -> list[tuple[int, int, str]]:
     """Return the spans to highlight as (start, end, name in ``MARKS``), outer spans first."""
     example = max((part.end for part in record.parts_of("example")), default=0)
-    spans = [
-        (part.start, part.end, "needle" if part.role in _ASKED else "distractor")
-        for part in record.parts_of(*_ASKED, "distractor")
-    ]
+    marks = {**dict.fromkeys(_ASKED, "needle"), "distractor": "distractor", "operand": "operand"}
+    spans = [(part.start, part.end, marks[part.role]) for part in record.parts_of(*marks)]
     right = {*record.outputs, *itertools.chain.from_iterable(record.golds)}
-    values = [
-        (part.start, part.end)
-        for part in record.parts_of("value")
-        if part.start >= example and record.input[part.start : part.end] in right
-    ]
+    values = [part[1:3] for part in record.parts_of("value")]
+    values = [(start, end) for start, end in values if record.input[start:end] in right]
     if not record.parts_of("value"):
         # The words of a list are not recorded as parts.
         words = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, right))})(?!\w)")
         for part in record.parts_of("context"):
             values += [found.span() for found in words.finditer(record.input, *part[1:3])]
     spans += [(start, end, "value") for start, end in values if start >= example]
-    spans += [(part.start, part.end, "operand") for part in record.parts_of("operand")]
     return sorted(spans, key=lambda span: (span[0], -span[1]))
 
 

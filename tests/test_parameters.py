@@ -15,11 +15,7 @@ def test_parameters_are_checked_without_a_model():
     with pytest.raises(ParameterError, match="primary"):
         Run(tasks="all", primary="bleu")
     assert Run(tasks="vt", study=[{"num_hops": 2}]).rows == [("vt", {"num_hops": 2})]
-    assert Run(tasks="vt", study=[]).rows == []
     assert set(tasks.all_tasks()) == set(Run(tasks="all").tasks)
-
-
-def test_a_row_of_the_study_is_checked_like_the_run():
     with pytest.raises(ParameterError, match="did you mean 'num_hops'"):
         Run(tasks="vt", study=[{"num_hop": 2}])
     with pytest.raises(ParameterError, match="task is 'nope'"):

@@ -95,22 +95,19 @@ def test_a_file_of_another_tool_is_read_but_not_extended(path):
         Answers(path, {})
 
 
-def test_a_duplicate_answer_is_refused(path):
-    filled(path, [0, 1])
-    path.write_bytes(path.read_bytes() * 2)
-    with pytest.raises(DataError, match="line 3: duplicate answer to sample 0"):
-        Answers(path, {"dtype": "float32"})
-
-
 def test_samples_of_nvidia_may_share_an_index(path):
     """NVIDIA's index is the position of the answer in the prompt."""
     write_records(path, [Prediction(812, "a", ["1"], "1"), Prediction(812, "b", ["2"], "2")])
     assert [record.input for record in read_predictions(path)] == ["a", "b"]
 
 
-def test_damaged_settings_are_named(path):
-    filled(path, [0])
+def test_damaged_files_are_named(path):
+    filled(path, [0, 1])
+    path.write_bytes(path.read_bytes() * 2)
+    with pytest.raises(DataError, match="line 3: duplicate answer to sample 0"):
+        Answers(path, {"dtype": "float32"})
     settings_path(path).write_text("{")
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(DataError, match=r"niah\.settings\.json: damaged"):
         Answers(path, {})
 

@@ -64,17 +64,13 @@ def test_other_settings_are_refused_by_name(tmp_path):
     assert tree(tmp_path) == before
 
 
-def test_files_of_another_tool_are_not_changed(tmp_path):
+def test_missing_or_damaged_metadata_is_named(tmp_path):
     (tmp_path / "validation.jsonl").write_text("{}\n")
     with pytest.raises(RunMismatchError, match=r"has no metadata\.json, so another tool made it"):
         questions.write(Given(some_samples(2)), tmp_path)
-
-
-def test_damaged_metadata_is_named(tmp_path):
-    questions.write(Given(some_samples(5)), tmp_path)
     (tmp_path / "metadata.json").write_text("{")
     with pytest.raises(DataError, match=r"metadata\.json: damaged"):
-        questions.write(Given(some_samples(5)), tmp_path)
+        questions.write(Given(some_samples(2)), tmp_path)
 
 
 def test_metadata_of_older_versions_is_accepted(tmp_path):

@@ -256,7 +256,7 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) 
     studies = [named for language in plan.languages for named in plan.study_runs(language)]
     if not ask:
         main = [
-            plan.run(cell.task, cell.language, cell.length, min(number, run.num_samples))
+            plan.run(cell.task, cell.language, cell.length, number)
             for run in main
             for cell in run.cells
             if (number := _answered(run, cell))

@@ -164,7 +164,7 @@ def lines(folder: Path = FOLDER) -> Iterator[str]:
         # What is guessed is said above its share: the page has no room for a column more.
         yield f"| `{task}` | {guess}<br>{' | '.join(cells)} |"
     yield ""
-    # That a guess is wrong says nothing, and the whole reader never is.
+    # Mistakes of a guess are meaningless, and the whole reader makes none.
     wrong = [errors for _, errors in shown.values()][2:]
     yield f"| mistakes of {n} | {' | '.join(heads[2:])} |"
     yield f"|---|{'---|' * len(wrong)}"

@@ -1,6 +1,6 @@
 """A solver of the built-in DROP files: the wording of the chronicle turned around.
 
-It knows the sentences that a language has, and nothing of what writes with them: it finds the rows
+It knows the sentences of a language, but not the code that writes them: it finds the rows
 of a passage in its prose, finds out what a question asks, and computes the answer.
 """
 

@@ -89,7 +89,7 @@ class Reader:
         return Statement(first, relation, second, mark)
 
     def links(self, episode: Episode, last: bool = True) -> dict[tuple[str, str], str]:
-        """Return what is true by all facts, the later or better ones first, or else last."""
+        """Return what the facts say; of contradicting ones the later or better wins, or loses."""
         said = sorted((self.statement(fact.text) for fact in episode.facts), key=lambda s: s.mark)
         return {each[:2]: each.object for each in (said if last else said[::-1])}
 

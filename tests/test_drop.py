@@ -140,7 +140,7 @@ def check_parts(sample, question, source, told):
 
 
 def operands_told(sample, question, source):
-    """Field and text of the operands, in the order in which the prompt tells them."""
+    """Field and text of the operands, in the order of the prompt."""
     told = []
     for index, part in question.within:
         if part.role == "operand":
@@ -208,7 +208,7 @@ def test_a_file_of_drop_with_its_training_side(released, training):
         check_lengths(data, sample)
         told = take_apart(sample, "en")
         assert all(passage.startswith("Train In game") for passage, _, _ in told.examples)
-        # Among others a question says which passage it is about.
+        # With several passages, a question names its own.
         opening = re.fullmatch(r'The passage that begins with "(.*)": How many .*\?', told.question)
         assert sum(text.startswith(opening[1]) for text in told.passages) == 1
         (value,) = sample.parts_of("value")

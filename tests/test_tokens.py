@@ -196,7 +196,7 @@ def test_a_tokenizer_that_merges_across_seams_is_warned_about(nasty, task):
 
 
 def test_a_damaged_tokenizer_file_is_one_sentence(tmp_path):
-    """It ends in what the package of the tokenizers says of the file."""
+    """It ends with the error of the package tokenizers."""
     tokenizers = pytest.importorskip("tokenizers")
     for text in ('{"version": "1.0", "model":', "{}", ""):
         (tmp_path / "tokenizer.json").write_text(text, encoding="utf-8")

@@ -86,7 +86,7 @@ def read(text: str, language: str) -> Reading:
 
 
 def parts(sample: Sample) -> tuple[str, str]:
-    """The worked example (or nothing) and the prompt proper."""
+    """The worked example (or nothing) and the rest of the prompt."""
     at = sample.input.rindex(OPENING[sample.language])
     return sample.input[:at], sample.input[at:]
 

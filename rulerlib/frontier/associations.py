@@ -124,7 +124,7 @@ class Associations(Task):
             names.append(fresh("name", partial(self._draw_name, names, rng)))
         numbers = rng.sample(range(count), count)
         depths = [depth_of(index)] if count == 1 else depths_of(count, rng)
-        # The people who can be asked for come first.
+        # The people that questions can ask for come first.
         mentions = [
             self._needle(names[number], drawn[number], depth)
             for number, depth in sorted(zip(numbers, depths, strict=True))

@@ -115,7 +115,7 @@ def test_accuracy_is_a_plain_grouping(measure, by):
 
 
 def row_of(depth, bins):
-    """The nearest of the depths of a heatmap's rows; of two, the deeper."""
+    """The nearest depth of a heatmap's row; the deeper one if two are equally near."""
     rows = [100 * row / (bins - 1) for row in range(bins)] if bins > 1 else [50]
     return min(rows, key=lambda row: (round(abs(row - depth), 9), -row))
 

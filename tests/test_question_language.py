@@ -82,7 +82,7 @@ def test_an_unknown_language_names_the_nearest(words):
 
 
 def test_a_run_in_two_languages_stands_apart_and_is_paired(tmp_path):
-    """Files of an engine that says nonsense; the table of pairs is of the same needles."""
+    """The files of an engine with random answers; the table of pairs has the same needles."""
     settings = {
         "tasks": "niah_single_1", "length": 700, "num_samples": 4, "loaded": Parrot(),
         "output": str(tmp_path / "runs"), "knobs": {"present": 0.5},

@@ -123,7 +123,7 @@ def comparisons(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         ``language`` or ``model``, ``task`` and ``length`` the number of samples ``n``, the two
         means, their ``difference`` with ``low`` and ``high``, and for models ``p_holm``.
     """
-    # Only what is compared: a table of all measures is several times as large.
+    # Only the compared measures: a table of all is several times as large.
     primary = analysis.of_measure(table)
     models = {str(name): rows for name, rows in primary.groupby("model", sort=False)}
     for first, second in pairs([*models]):

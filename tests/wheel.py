@@ -64,7 +64,7 @@ USES = [
      "questions/da/1024/data/vt/validation.jsonl"),
     ("rulerlib.memory.bench", "--suites episodic --presets rag,memory/hei_nw --sizes 2 --seeds 7",
      "runs/memory"),
-    ("rulerlib.explore", "runs explorer", "explorer/index.html"),
+    ("rulerlib.explore.site", "runs explorer", "explorer/index.html"),
     ("rulerlib.compare", "model=lille model=lille --tasks niah_single_2 --lengths 1024"
      " --max-samples 1 --margin 99", "runs/compare/compare.html"),
     ("rulerlib.export.formats", "vt harness --to lm-eval --length 1024 --samples 2",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -220,3 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{given.out}: {samples:,} answers in {cells:,} cells.")
     print(f"To read it: python -m http.server --directory {given.out}")
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from rulerlib.labels import thousands
+
 RESULTS = Path(__file__).parent / "results"
 MODELS = {
     "qwen2.5-coder-1.5b": "Qwen2.5-Coder 1.5B",
@@ -15,29 +17,31 @@ MODELS = {
     "gemma3-270m": "Gemma 3 270M",
 }
 LANGUAGES = {"en": "English", "da": "Danish"}
-LENGTHS = {1024: "1K", 2048: "2K", 4096: "4K", 8192: "8K"}
 THRESHOLD = 85.6
 
 
 def lines() -> Iterator[str]:
-    """Yield the table as Markdown: average with interval by length, and effective length."""
-    yield f"| model | language | {' | '.join(LENGTHS.values())} | effective length |"
-    yield f"|---|---|{'---:|' * len(LENGTHS)}---|"
-    for folder, model in MODELS.items():
-        if not (RESULTS / folder / "averages.csv").exists():
-            continue
-        averages = pd.read_csv(RESULTS / folder / "averages.csv").dropna(subset=["average"])
-        effective = pd.read_csv(RESULTS / folder / "effective.csv")
-        effective = effective[
-            (effective["reading"] == "longest") & (effective["threshold"] == THRESHOLD)
-        ]
+    """Yield the table as Markdown: effective length, and average with interval by length."""
+    averages, effective = read("averages"), read("effective")
+    averages = averages.dropna(subset=["average"]).set_index(["model", "language", "length"])
+    effective = effective[
+        (effective["reading"] == "longest") & (effective["threshold"] == THRESHOLD)
+    ].set_index(["model", "language"])["effective"]
+    lengths = sorted(averages.index.unique("length"))
+    yield f"| model | language | effective | {' | '.join(map(thousands, lengths))} |"
+    yield f"|---|---|---|{'---:|' * len(lengths)}"
+    for model, title in MODELS.items():
         for code, language in LANGUAGES.items():
-            means = averages[averages["language"] == code].set_index("length")
-            longest = effective.loc[effective["language"] == code, "effective"]
-            if means.empty:
-                continue
-            cells = [cell(means.loc[length]) if length in means.index else "" for length in LENGTHS]
-            yield f"| {model} | {language} | {' | '.join(cells)} | {longest.iloc[0]} |"
+            keys = [(model, code, length) for length in lengths]
+            if any(key in averages.index for key in keys):
+                cells = [cell(averages.loc[key]) if key in averages.index else "" for key in keys]
+                row = [title, language, effective[model, code], *cells]
+                yield f"| {' | '.join(row)} |"
+
+
+def read(table: str) -> pd.DataFrame:
+    """Return one of the tables of all models."""
+    return pd.concat([pd.read_csv(RESULTS / folder / f"{table}.csv") for folder in MODELS])
 
 
 def cell(row: pd.Series[float]) -> str:

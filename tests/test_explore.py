@@ -186,3 +186,8 @@ def test_the_leaderboard_has_measured_models_and_the_published_table(tmp_path):
     shown = {f"{row['model']},{row['language']},{length},{value:.0f}"
              for row in by_language for length, value in row["averages"].items()}  # fmt: skip
     assert shown == {*explorer.BY_LANGUAGE.read_text("utf-8").splitlines()[1:]}
+
+
+def test_a_number_that_json_lacks_becomes_a_text(tmp_path):
+    site._save(tmp_path / "values.json", {"gain": float("inf"), "n": 3})
+    assert json.loads((tmp_path / "values.json").read_text("utf-8")) == {"gain": "Infinity", "n": 3}

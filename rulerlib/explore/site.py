@@ -192,8 +192,9 @@ def _judged(
 
 
 def _save(path: Path, values: Any) -> None:
-    """Write plain data as JSON without spaces."""
-    _save_text(path, json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str))
+    """Write plain data as JSON; NaN and infinity, which browsers cannot read, become texts."""
+    plain = json.loads(json.dumps(values, default=str), parse_constant=str)
+    _save_text(path, json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
 
 
 def _save_text(path: Path, text: str) -> None:

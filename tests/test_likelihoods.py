@@ -6,15 +6,11 @@ import functools
 
 import pytest
 from helpers_model import LILLE, tiny_model, tiny_tokenizer
-from hypothesis import given
-from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-scipy_stats = pytest.importorskip("scipy.stats")
 
 from rulerlib import models  # noqa: E402
-from rulerlib.memory.bench import ranked  # noqa: E402
 from rulerlib.models import Likelihood  # noqa: E402
 from rulerlib.models import transformers as engines  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
@@ -96,19 +92,3 @@ def test_without_a_first_token_the_first_word_has_no_likelihood(tmp_path):
     check(found, str(tmp_path))
     assert found[2] == Likelihood(0, 0)
     assert found[0].tokens == engine.tokenizer.count(TEXTS[0]) - 1
-
-
-def test_the_bundled_model_replaces_an_engine_without_likelihoods():
-    assert models.with_likelihoods(models.load("r", "reference")).name == models.INSIDE
-    model = models.load(models.INSIDE)
-    assert models.with_likelihoods(model) is model
-
-
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 4)), max_size=30))
-def test_surprise_is_the_rank_among_earlier_texts(drawn):
-    told = [Likelihood(float(nll), count) for nll, count in drawn]
-    means = [float(f"{nll / count:.3g}") if count else 0.0 for nll, count in drawn]
-    for place, found in enumerate(ranked(told)):
-        before = means[: place + 1]
-        assert found == pytest.approx(scipy_stats.rankdata(before)[-1] / len(before))
-        assert 0 < found <= 1

@@ -272,7 +272,7 @@ def test_a_system_receives_texts_and_questions_and_nothing_else(
             facts = [fact for fact in episode.facts if fact.session == session]
             assert texts == [fact.text for fact in facts]
             assert {type(text) for text in texts} == {Text}
-            marks = {"number", "day", "session", "rewarded", "pinned", "surprise"}
+            marks = {"number", "day", "session", "rewarded", "pinned"}
             assert all({*vars(text)} == marks for text in texts)
         assert next(calls) == place, "the same folder, opened again"
         assert [next(calls) for _ in episode.probes] == [

@@ -62,7 +62,7 @@ def test_the_wording_is_that_of_the_language(code):
 
 
 def test_an_equal_value_is_no_change():
-    preset = load("memory/hei_nw", {"gate": True, "k": 5, "surprise": "reader"})
+    preset = load("memory/hei_nw", {"gate": True, "k": 5})
     assert preset == load("memory/hei_nw")
     assert preset.changes == {}
     # To Python True is 1.
@@ -73,7 +73,7 @@ def test_an_equal_value_is_no_change():
 @pytest.mark.parametrize(
     ("name", "changes", "short"),
     [
-        ("memory/hei_nw", {"surprise": "none"}, "hei_nw-surprise_none"),
+        ("memory/hei_nw", {"gate": False}, "hei_nw-gate_off"),
         ("memory/hei_nw", {"threshold": 0.75, "k": 3}, "hei_nw-k_3-threshold_0.75"),
         # How a question is asked has its own place in the name of a folder.
         ("rag", {"max_new_tokens": 16}, "rag"),
@@ -96,7 +96,6 @@ def test_names_show_changes(name, changes, short):
         ("memory/hei_nw", {"gat": False}, r"'gat', but must be .*did you mean 'gate'"),
         ("core", {"k": 3}, r"setting of core is 'k', but must be one of use_chat_template"),
         ("memory/hei_nw", {"k": 0}, r"k is 0, but must be greater than or equal to 1"),
-        ("memory/hei_nw", {"surprise": "me"}, r"surprise is 'me', but must be 'reader' or 'none'"),
         ("rag", {"max_new_tokens": True}, r"max_new_tokens is True, but must be a valid integer"),
         ("rag", ["k"], r"changes is \['k'\], but must be a dictionary"),
     ],
@@ -124,7 +123,6 @@ def test_a_preset_in_a_file(tmp_path):
         ("system: rags", r"system is 'rags', but must be .*did you mean 'rag'.*mine\.yaml"),
         ("settings: {}", r"system is None, but must be given, in .*mine\.yaml"),
         ("system: rag\nsettings: 5", r"settings is 5, but must be a dictionary"),
-        ("system: none\nsurprise: reader", r"surprise is 'reader', but must be 'none', because"),
         ("system: [", r"mine\.yaml: cannot be read"),
         (None, r"mine\.yaml: cannot be read"),
     ],

@@ -52,7 +52,7 @@ from rulerlib.memory.work import (
     Work,
     expand,
 )  # fmt: skip
-from rulerlib.models import Likelihood, Model
+from rulerlib.models import Model
 from rulerlib.progress import Progress
 from rulerlib.samples import Sample
 from rulerlib.store import questions
@@ -202,16 +202,9 @@ class Questions:
         self, teacher: LocalMemory | OutsideMemory, folder: Path, episode: Episode
     ) -> dict[str, float]:
         """Teach an episode session by session, each on a memory that is opened anew."""
-        values: list[float | None] = [None] * len(episode.facts)
-        if self._job.preset.surprise == "reader":
-            # All facts of an episode are read as one batch.
-            reader, facts = models.with_likelihoods(self._model), episode.facts
-            surprises = ranked(reader.log_likelihoods([fact.text for fact in facts]))
-            values = [round(value, 6) for value in surprises]
         stats: dict[str, float] = {}
         for _, told in itertools.groupby(episode.facts, key=attrgetter("session")):
-            texts = [Text.of(fact, values[fact.number]) for fact in told]
-            stats = teacher.teach(folder, texts)
+            stats = teacher.teach(folder, [Text.of(fact) for fact in told])
         return stats
 
     @property
@@ -388,36 +381,6 @@ def _hashes(folder: Path) -> dict[str, str]:
         for path in folder.rglob("*")
         if path.is_file()
     }
-
-
-# ---------------------------------------------------------------- surprise
-
-
-def ranked(likelihoods: Iterable[Likelihood]) -> list[float]:
-    """Return how unexpected each text is compared with those before it, above 0 and at most 1.
-
-    The mean negative log-likelihood of a text depends on the reader and the language far more than
-    on the text. So each text is ranked among those that were taught before: of ``n`` texts, itself
-    included, ``k`` of which are more expected and ``e`` equally expected, itself included, the
-    value is ``(k + (e + 1) / 2) / n``.
-
-    >>> told = [Likelihood(20.0, 10), Likelihood(30.0, 10), Likelihood(10.0, 10)]
-    >>> [round(surprise, 2) for surprise in ranked(told)]
-    [1.0, 1.0, 0.33]
-
-    Parameters
-    ----------
-    likelihoods
-        The likelihoods of the texts in their order; a text without predicted tokens counts as
-        fully expected.
-    """
-    import pandas as pd
-
-    means = (text.nll / text.tokens if text.tokens else 0.0 for text in likelihoods)
-    # In half precision the last digits depend on the batch.
-    rounded = pd.Series([float(f"{mean:.3g}") for mean in means], dtype=float)
-    ranks: list[float] = rounded.expanding().rank(pct=True).tolist()
-    return ranks
 
 
 # ---------------------------------------------------------------- checks

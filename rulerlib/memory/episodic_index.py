@@ -2,20 +2,20 @@
 
 A text is kept if its salience S is above a threshold:
 
-    S = w_surprise * surprise + w_novelty * novelty + w_reward * rewarded + w_pin * pinned
+    S = w_novelty * novelty + w_reward * rewarded + w_pin * pinned
 
 Texts that the gate rejects are lost. A text that is kept gets a sparse key: its words and character
 trigrams are hashed, each excites a few of many units, and the units that are excited most form the
 key, so that texts that share words share units. A question excites units in the same way, and the
 texts that share units with it are found, rare units counting more.
 
-Without surprise and with the default settings only marked texts pass: novelty alone is not enough.
+With the default settings a text passes if it is marked, or if more than half of it is new.
 
 >>> import tempfile
 >>> from rulerlib.languages import load
 >>> index = EpisodicIndex(tempfile.mkdtemp(), Settings(), load("en"))
->>> boat, axe = "Birmund repaired a boat in Smalktorp.", "Ulrun sold an axe in Tvarneby."
->>> index.teach([Text(boat, 0, rewarded=True), Text(axe, 1)])
+>>> boat = "Birmund repaired a boat in Smalktorp."
+>>> index.teach([Text(boat, 0), Text(f"Yes, {boat}", 1)])
 >>> [found.text for found in index.recall("What did Birmund repair?")], index.stats()
 (['Birmund repaired a boat in Smalktorp.'], {'stored': 1})
 """
@@ -63,13 +63,12 @@ class Settings(system.Settings):
     ----------
     gate
         Whether the gate decides what is kept; otherwise everything is.
-    w_surprise, w_novelty, w_reward, w_pin, threshold
-        The four weights, 0 to 1000, and what the salience must exceed.
+    w_novelty, w_reward, w_pin, threshold
+        The three weights, 0 to 1000, and what the salience must exceed.
     """
 
     gate: bool = True
-    w_surprise: Weight = 0.5
-    w_novelty: Weight = 0.5
+    w_novelty: Weight = 1.0
     w_reward: Weight = 1.0
     w_pin: Weight = 1.0
     threshold: Weight = 0.5
@@ -97,8 +96,7 @@ class EpisodicIndex(System):
 
     def _passes(self, text: Text, key: Array, latest: _Novelty) -> bool:
         settings = self.settings
-        salience = settings.w_surprise * (text.surprise or 0.0)
-        salience += settings.w_reward * text.rewarded + settings.w_pin * text.pinned
+        salience = settings.w_reward * text.rewarded + settings.w_pin * text.pinned
         # Novelty is slow to compute; often the salience without it or with all of it decides.
         if salience <= settings.threshold < salience + settings.w_novelty:
             salience += settings.w_novelty * latest.novelty(key)

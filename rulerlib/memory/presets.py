@@ -9,7 +9,7 @@ changes, and checks the result.
 >>> load("memory/hei_nw", {"gates": False})
 Traceback (most recent call last):
 rulerlib.errors.ParameterError: setting of memory/hei_nw is 'gates', but must be one of k, gate, \
-w_surprise, w_novelty, w_reward, w_pin, threshold, surprise, recall_tokens, \
+w_novelty, w_reward, w_pin, threshold, recall_tokens, \
 use_chat_template, system_prompt, max_new_tokens (did you mean 'gate'?).
 """
 
@@ -22,7 +22,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -76,9 +76,6 @@ class Preset:
         One of `IN_CONTEXT`, a key of `SYSTEMS`, or ``package.module:Memory``.
     settings
         The settings of the system.
-    surprise
-        What tells how unexpected a text is: ``"reader"``, the model that answers later (the bundled
-        model if its engine gives no likelihoods), or ``"none"``.
     recall_tokens
         How many tokens of recalled texts a prompt holds at most, counted by the model's tokenizer.
     use_chat_template
@@ -103,7 +100,6 @@ class Preset:
     name: str
     system: str
     settings: Any = field(default_factory=dict)
-    surprise: Literal["reader", "none"] = "none"
     recall_tokens: int = Field(192, ge=1)
     use_chat_template: bool = True
     system_prompt: str | None = None
@@ -114,8 +110,6 @@ class Preset:
     def __post_init__(self) -> None:
         settings = _settings(self.name, self.system, self.settings)
         object.__setattr__(self, "settings", settings)
-        if self.surprise != "none" and not self.stores:
-            raise ParameterError("surprise", self.surprise, "'none', because nothing is kept")
         # This checks the system prompt.
         PromptFormat(chat=self.use_chat_template, system_prompt=self.system_prompt)
 
@@ -163,7 +157,7 @@ class Preset:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that changes an answer as plain data."""
-        names = ("name", "system", "settings", "surprise", "recall_tokens", *ASKED)
+        names = ("name", "system", "settings", "recall_tokens", *ASKED)
         values = {name: getattr(self, name) for name in names}
         if self.is_outside:
             values["source"] = plugins.source_hash(self.system)
@@ -171,7 +165,7 @@ class Preset:
 
     def changeable(self) -> dict[str, Any]:
         """Return the settings that can be changed, with their values."""
-        names = ("surprise", "recall_tokens", *ASKED) if self.stores else ASKED
+        names = ("recall_tokens", *ASKED) if self.stores else ASKED
         return {**self.settings, **{name: getattr(self, name) for name in names}}
 
     def changed(self, changes: Mapping[str, Any]) -> Preset:
@@ -236,7 +230,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         One of `NAMES` or `WORKED`, the path of a file that ends in ``.yaml``, or a class
         ``package.module:Memory``, which is asked in the same way as ``rag``.
     changes
-        Settings by name: those of the system, ``surprise``, ``recall_tokens``,
+        Settings by name: those of the system, ``recall_tokens``,
         ``use_chat_template``, ``system_prompt`` and ``max_new_tokens``.
 
     Raises
@@ -259,7 +253,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     values = settings_file(path, "a list of settings")
     if is_class:
         values |= {"system": name, "settings": {}}
-    allowed = ("system", "settings", "surprise", "recall_tokens", *ASKED)
+    allowed = ("system", "settings", "recall_tokens", *ASKED)
     try:
         for setting in values:
             one_of("the setting", setting, allowed)

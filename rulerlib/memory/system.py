@@ -35,8 +35,6 @@ class Text(str):
         The session in which it is taught, from 0.
     rewarded, pinned
         Whether knowing it was rewarded, and whether the user asked for it to be kept.
-    surprise
-        How unexpected it is to the model that answers later, 0 to 1, or None if unknown.
     """
 
     number: int
@@ -44,7 +42,6 @@ class Text(str):
     session: int
     rewarded: bool
     pinned: bool
-    surprise: float | None
 
     def __new__(
         cls,
@@ -54,20 +51,17 @@ class Text(str):
         session: int = 0,
         rewarded: bool = False,
         pinned: bool = False,
-        surprise: float | None = None,
     ) -> Text:
         """Return a text with its marks."""
         marked = super().__new__(cls, text)
         marked.number, marked.day, marked.session = number, day, session
-        marked.rewarded, marked.pinned, marked.surprise = rewarded, pinned, surprise
+        marked.rewarded, marked.pinned = rewarded, pinned
         return marked
 
     @classmethod
-    def of(cls, fact: Fact, surprise: float | None = None) -> Text:
+    def of(cls, fact: Fact) -> Text:
         """Return the text of a fact, without its meaning."""
-        return cls(
-            fact.text, fact.number, fact.day, fact.session, fact.rewarded, fact.pinned, surprise
-        )
+        return cls(fact.text, fact.number, fact.day, fact.session, fact.rewarded, fact.pinned)
 
 
 class Recalled(NamedTuple):

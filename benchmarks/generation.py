@@ -33,10 +33,9 @@ from typing import Any
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-from rulerlib import tasks, tokens
+from rulerlib import store, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import RulerError
-from rulerlib.store import questions
 
 # Memory is measured with ``--samples`` samples, and again with this many times as many.
 TIMES = 4
@@ -152,7 +151,7 @@ def write_suite(
             for task in chosen
             for length in SUITE
         ]
-        paths = [questions.write(data, folder) for data, folder in made]
+        paths = [store.write_questions(data, folder) for data, folder in made]
         took, worked = time.perf_counter() - began, processor() - worked
         size = sum(path.stat().st_size for path in paths)
     return (

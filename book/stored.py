@@ -25,14 +25,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rulerlib import files, models
+from rulerlib import files, models, store
 from rulerlib.errors import HALF, DataError
 from rulerlib.models import Generation, Request
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.store import answers
-from rulerlib.store.cell import Cell
+from rulerlib.store import Cell
 from rulerlib.tasks import all_tasks
 
 RESULTS = Path(__file__).parent / "results"
@@ -103,11 +102,11 @@ def pack(run: Path, folder: Path) -> None:
     order = [*all_tasks()]
 
     def place(path: Path) -> tuple[str, int, int]:
-        cell = answers.read_settings(path)["cell"]
+        cell = store.read_settings(path)["cell"]
         return cell["language"], cell["length"], order.index(cell["task"])
 
     for path in sorted(run.glob("*/*/pred/*.jsonl"), key=place):
-        settings = answers.read_settings(path)
+        settings = store.read_settings(path)
         if any(settings["cell"].get(name) for name in ("knobs", "texts", "memory", "study")):
             continue
         part = AnsweredCell(_cell(settings), settings, [])
@@ -115,7 +114,7 @@ def pack(run: Path, folder: Path) -> None:
             raise DataError(f"{path}: a second file of answers to {part}.")
         names.add(str(part))
         cells.append(json.dumps(settings, sort_keys=True))
-        for answer in answers.read_predictions(path):
+        for answer in store.read_predictions(path):
             others = {name: answer.others[name] for name in KEPT if name in answer.others}
             others |= {"cell": str(part), "prompt": hashed(answer.input)}
             # UTF-8 cannot encode lone surrogates.
@@ -243,8 +242,8 @@ def _write(part: AnsweredCell, runs: str | Path, engine: models.Model) -> Path:
         stored.answers[data.frame.prompt(sample.input, sample.answer_prefix)] = answer
     run.predict()
     # Record the versions that gave the answers.
-    now = {**answers.read_settings(path), "versions": part.settings["versions"]}
-    files.write_object(answers.settings_path(path), now)
+    now = {**store.read_settings(path), "versions": part.settings["versions"]}
+    files.write_object(store.settings_path(path), now)
     return path
 
 

@@ -24,14 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 import rulerlib
 from book import stored
-from rulerlib import files, models, tasks
+from rulerlib import files, models, store, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, MissingExtraError, ParameterError, nearest, whole_number
-from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
-from rulerlib.store import answers
-from rulerlib.store.cell import Cell
+from rulerlib.store import Cell
 from rulerlib.texts import digest
 
 if TYPE_CHECKING:
@@ -222,7 +220,7 @@ class Plan:
         return Run(tasks=task, **settings, loaded=self.loaded_engine)
 
 
-def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) -> Path:
+def make(plan: Plan, folder: str | Path, ask: bool = True) -> Path:
     """Query the model for missing answers, write tables and answers, and return the folder.
 
     Parameters
@@ -230,8 +228,6 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) 
     folder
         Folder of the tables, for example ``book/results/lille``. The answers go to the folder
         next to it with the name of the model.
-    quiet
-        Whether to hide the progress bar.
     ask
         If False, do not query the model; the tables have the answers at hand, however few.
 
@@ -269,13 +265,10 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False, ask: bool = True) 
     # Check everything before the first prompt.
     for run in [*main, *(run for _, run in studies)]:
         run.check()
-    work = sum(run.work(run.cells) for run in main)
-    work += sum(run.work(run.study_cells) for _, run in studies)
-    with Progress(work, f"{plan.model}, results", quiet=quiet) as bar:
-        for run in main:
-            run.predict(bar)
-        for _, run in studies:
-            run.predict_study(bar)
+    for run in main:
+        run.predict()
+    for _, run in studies:
+        run.predict_study()
     folder = Path(folder)
     for name, table in tabulate(plan, main, studies).items():
         with files.replacing(folder / f"{name}.csv") as file:
@@ -291,7 +284,7 @@ def _answered(run: Run, cell: Cell) -> int:
     path = run.answers(cell)
     if not path.exists():
         return 0
-    return sum(1 for _ in answers.read_predictions(path)) // run.decoding.samples
+    return sum(1 for _ in store.read_predictions(path)) // run.decoding.samples
 
 
 def tabulate(

@@ -192,7 +192,7 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        values = json.loads(files.read_text(path))
+        values = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         allowed = f"a folder whose {path.name} can be read ({reason(error)})"
         raise ParameterError("model", name, allowed) from error

@@ -30,14 +30,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib import analysis, checkpoints, commands, escaping, files, labels, tokens
+from rulerlib import analysis, checkpoints, commands, escaping, files, labels, store, tokens
 from rulerlib.betting import Wealth, needed
 from rulerlib.errors import DataError, ParameterError, RulerError, ServerError, whole_number
 from rulerlib.parsing import numbers, settings, settings_file
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.store import answers
 from rulerlib.tokens import Tokenizer, Words
 
 WORSE, AS_GOOD, UNDECIDED = "worse", "as good", "undecided"
@@ -504,7 +503,7 @@ def _keep_turned(comparison: Comparison, folder: Path) -> list[Path]:
             _, records = runs.setdefault(path / f"{labels.task(about)}.jsonl", (about, []))
             records.append(answer)
     for path, (about, records) in runs.items():
-        files.write_object(answers.settings_path(path), {"cell": about})
+        files.write_object(store.settings_path(path), {"cell": about})
         with files.replacing(path) as file:
             file.writelines(f"{record.to_json()}\n" for record in records)
     return [folder] if runs else []

@@ -6,7 +6,7 @@
 (True, 1, [0.0])
 
 The same parameters give the same bytes, on any machine and in any order: ``data[7]`` depends only
-on the parameters and on 7. `rulerlib.store.questions` writes a dataset to disk.
+on the parameters and on 7. `rulerlib.store` writes a dataset to disk.
 """
 
 from __future__ import annotations

@@ -29,10 +29,6 @@ T = TypeVar("T")
 class RulerError(Exception):
     """The base class of all errors that rulerlib raises on purpose."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Subclasses have other arguments than Exception; errors are sent between processes.
-        return Exception.__new__, (type(self), *self.args), self.__dict__
-
     def _render_traceback_(self) -> list[str]:
         # IPython and papermill show this instead of a traceback.
         return [f"{type(self).__name__}: {self}"]

@@ -1,4 +1,4 @@
-"""Files: paths that are parameters, reading, and writing whole files by one process at a time.
+"""Files: paths that are parameters, and writing whole files by one process at a time.
 
 >>> import pathlib, tempfile
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "number.txt"
@@ -16,19 +16,18 @@ False
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import filelock
 
-from rulerlib.errors import BusyError, DataError, ParameterError
+from rulerlib.errors import BusyError, ParameterError
 
 HOME = "RULERLIB_HOME"
 """The environment variable that names the folder of relative outputs."""
@@ -58,65 +57,18 @@ def named(parameter: str, value: Any, allowed: str) -> Path:
     Raises
     ------
     ParameterError
-        If it is neither a string nor a path, if it is blank, or if no file can have this name: it
-        is too long, has characters that no name may have, or is in a folder without access.
+        If it is neither a string nor a path, if it is blank, or if no file can have this name.
     """
-    if not isinstance(value, Path) and not (isinstance(value, str) and value.strip()):
+    if not isinstance(value, (str, Path)) or not str(value).strip():
         raise ParameterError(parameter, value, allowed)
     try:
         path = Path(value).expanduser()
-        # A name that is not valid UTF-8 cannot be recorded.
-        str(path).encode()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             path.stat()
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        shown = str(value) if isinstance(value, Path) else value
-        raise ParameterError(parameter, shown, f"{allowed} ({reason})") from error
+        raise ParameterError(parameter, str(value), f"{allowed} ({reason})") from error
     return path
-
-
-def opened(path: Path) -> BinaryIO:
-    """Open a file to read bytes.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read, or is a pipe or a device, which may have no end.
-    """
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise OSError(errno.EINVAL, "a pipe or a device, not a file")
-    return path.open("rb")
-
-
-def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """Return the text of a file, with line ends as newlines.
-
-    Raises
-    ------
-    OSError
-        As `opened`.
-    UnicodeDecodeError
-        If it has another encoding.
-    """
-    with TextIOWrapper(opened(path), encoding) as file:
-        return file.read()
-
-
-def within(folder: Path, pattern: str = "*") -> list[Path]:
-    """Return the files in a folder and below whose names match a pattern, sorted.
-
-    Raises
-    ------
-    DataError
-        If a folder cannot be read.
-    """
-    try:
-        return sorted(folder.rglob(pattern))
-    except OSError as error:
-        raise DataError(
-            f"{folder}: cannot be read ({error.strerror}: {error.filename})."
-        ) from error
 
 
 def fingerprint(path: Path) -> bytes:
@@ -144,21 +96,6 @@ def write_object(path: str | Path, values: Mapping[str, Any]) -> None:
         file.write(json.dumps(values, ensure_ascii=False, indent=2) + "\n")
 
 
-def new_folder(value: Any) -> Path:
-    """Return the path of a folder that does not exist yet or is empty.
-
-    Raises
-    ------
-    ParameterError
-        If it exists and is not an empty folder.
-    """
-    allowed = "a folder that does not exist yet, or an empty one"
-    folder = named("folder", value, allowed)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ParameterError("folder", str(folder), allowed)
-    return folder
-
-
 @contextlib.contextmanager
 def filling(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder whose files are moved to ``folder`` at the end.
@@ -177,14 +114,10 @@ def filling(folder: Path) -> Iterator[Path]:
         saving(folder),
         tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside,
     ):
-        new, old = Path(beside) / "new", Path(beside) / "old"
-        new.mkdir()
-        old.mkdir()
-        yield new
+        yield Path(beside)
         folder.mkdir(exist_ok=True)
-        for path in new.iterdir():
-            if (folder / path.name).is_dir():
-                (folder / path.name).rename(old / path.name)
+        for path in Path(beside).iterdir():
+            shutil.rmtree(folder / path.name, ignore_errors=True)
             path.replace(folder / path.name)
 
 
@@ -216,14 +149,11 @@ def check_writable(folder: Path) -> None:
     Raises
     ------
     ParameterError
-        If they cannot, or the disk is full.
+        If they cannot.
     """
     with saving(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(b"x" * 4096)
-            file.flush()
-            os.fsync(file.fileno())
+        tempfile.TemporaryFile(dir=folder).close()
 
 
 @contextlib.contextmanager
@@ -260,10 +190,10 @@ def lock(path: str | Path, wait: bool = False) -> Iterator[None]:
         try:
             held.acquire()
         except filelock.Timeout as error:
-            owner = beside.read_text("utf-8") if beside.exists() else ""
+            owner = beside.read_text("utf-8") if beside.exists() else "?"
             raise BusyError(
-                f"{path} is being written by process {owner or '?'}: wait until it is done, or"
-                " choose another output folder."
+                f"{path} is being written by process {owner}: wait until it is done, or choose"
+                " another output folder."
             ) from error
     try:
         beside.write_text(str(os.getpid()), "utf-8")

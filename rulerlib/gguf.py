@@ -65,7 +65,7 @@ def check_name(name: str) -> Path:
     if not path.is_file():
         raise ParameterError("model", name, "a GGUF file that exists")
     try:
-        with files.opened(path) as opened:
+        with path.open("rb") as opened:
             magic = opened.read(4)
     except OSError as error:
         raise ParameterError("model", name, f"a file that can be read ({error})") from error

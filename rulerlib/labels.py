@@ -1,8 +1,8 @@
 """Labels for runs, settings, numbers and lists.
 
 The label of a run is its model and the settings in which the runs of that model differ; defaults
-are left out, as in the names of folders (`rulerlib.store.cell`). ``about`` holds the model,
-language, task, length and all other settings of a run, see `rulerlib.store.cell.Cell.settings`.
+are left out, as in the names of folders (`rulerlib.store.Cell`). ``about`` holds the model,
+language, task, length and all other settings of a run, see `rulerlib.store.Cell.settings`.
 
 >>> runs = [{"model": "m", "task": "vt", "seed": seed, "engine": "vllm"} for seed in (42, 7)]
 >>> models(runs)
@@ -23,7 +23,7 @@ from typing import Any
 
 from rulerlib import languages, tasks, texts
 from rulerlib.models import READS
-from rulerlib.store.cell import Cell
+from rulerlib.store import Cell
 
 # Keys that identify a prediction and are not settings of a run.
 _IDENTITY = (

@@ -1,75 +1,51 @@
 """Values that users type: on a command line, in a notebook's parameters, in a YAML file.
 
->>> value("{dtype: float32}"), value("none"), value("3"), value("date"), listed("a, b")
+>>> value('{"dtype": "float32"}'), value("none"), value("3"), value("date"), listed("a, b")
 ({'dtype': 'float32'}, None, 3, 'date', ['a', 'b'])
 """
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from rulerlib import files
 from rulerlib.errors import DataError, ParameterError, nearest
 
-TYPED = {"none": None, "null": None, "": None, "true": True, "false": False}
-"""The values of some strings in any case; papermill's ``-p`` knows only True, False and None."""
+# Values of some strings in any case; papermill's -p knows only True, False and None.
+_WORDS = {"none": None, "null": None, "": None, "true": True, "false": False}
 
 # Names that IPython adds to the parameters of a notebook.
 _IPYTHON = {"In", "Out", "get_ipython", "exit", "quit", "open"}
-
-# Parameters that may be a list or a dictionary, which papermill's -p hands over as a string.
-_COLLECTIONS = {
-    "changes", "claimed", "compare", "engine_options", "facts", "knobs", "language", "languages",
-    "lengths", "models", "presets", "runs", "seeds", "sizes", "stop", "study", "study_length",
-    "suites", "tasks", "thinking_tags",
-}  # fmt: skip
-
-
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """YAML in which ``no``, ``off`` and dates are strings, and ``None`` is null."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, words) for tag, words in pairs if not tag.endswith((":bool", ":timestamp"))]
-        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-for kind, words, first in (("bool", "([Tt]rue|[Ff]alse)$", "TtFf"), ("null", "None$", "N")):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(words), [*first])
 
 
 def value(text: str) -> Any:
     """Return the value of a setting: a number, a list, a dictionary or a string.
 
-    >>> [value(text) for text in ("0.5", "True", '{"Recent": 1}', "[a, None]", "a: b")]
+    >>> [value(text) for text in ("0.5", "True", '{"Recent": 1}', "['a', None]", "a: b")]
     [0.5, True, {'Recent': 1}, ['a', None], 'a: b']
     """
-    text = text.strip()
-    if text.lower() in TYPED:
-        return TYPED[text.lower()]
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return collection(text) if text[0] in "[{" else text
+        return _word_or_collection(text.strip())
 
 
-def collection(text: str) -> Any:
-    """Return the list or dictionary that a text in JSON or YAML holds, else the text itself."""
-    try:
-        # JSON first, because YAML 1.1 reads 1e-5 as a string.
-        read = json.loads(text)
-    except (ValueError, RecursionError):
-        try:
-            read = yaml.load(text, _Loader)
-        except (yaml.YAMLError, RecursionError, ValueError):
-            return text
-    return read if isinstance(read, (list, dict)) else text
+def _word_or_collection(text: str) -> Any:
+    """Return None, True, False, or a list or dictionary in Python or JSON; else the text itself."""
+    if text.strip().lower() in _WORDS:
+        return _WORDS[text.strip().lower()]
+    for read in (json.loads, ast.literal_eval):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            found = read(text)
+            if isinstance(found, (list, dict)):
+                return found
+    return text
 
 
 def listed(text: str) -> list[str]:
@@ -151,7 +127,7 @@ def settings_file(path: str | Path, what: str) -> dict[str, Any]:
         If the file cannot be read or holds something else.
     """
     try:
-        values = yaml.safe_load(files.read_text(Path(path)))
+        values = yaml.safe_load(Path(path).read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise DataError(f"{path}: cannot be read ({' '.join(str(error).split())}).") from error
     if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
@@ -183,16 +159,9 @@ def notebook_parameters(namespace: Mapping[str, Any], names: Sequence[str]) -> d
         if name.startswith("_") or name in _IPYTHON or not isinstance(given, data):
             continue
         if name not in names:
-            renamed = name == "variants" and "tasks" in names
-            allowed = "'tasks'" if renamed else nearest(name, names)
-            raise ParameterError("the parameter name", name, allowed)
-        values[name] = given
-        if not isinstance(given, str):
-            continue
-        word = given.strip().lower()
+            raise ParameterError("the parameter name", name, nearest(name, names))
         # "none" is a value of answer_prefix.
-        if word in TYPED and (name, word) != ("answer_prefix", "none"):
-            values[name] = TYPED[word]
-        elif name in _COLLECTIONS:
-            values[name] = collection(given)
+        if isinstance(given, str) and (name, given) != ("answer_prefix", "none"):
+            given = _word_or_collection(given)
+        values[name] = given
     return values

@@ -16,7 +16,6 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
-import itertools
 import os
 import re
 import sys
@@ -104,29 +103,19 @@ def load_class(parameter: str, name: str, what: str, *methods: str) -> type[Any]
 def source_hash(name: str) -> str:
     """Return a hash of a plug-in's source, which is part of a run's identity.
 
-    It covers the module, a TOML file of the same name next to it, and all modules that it imports
-    except installed packages. Nothing is imported or executed.
+    It covers the module, all modules that it imports except installed packages, and a TOML file of
+    the same name next to each. Nothing is imported or executed.
     """
-    digest = hashlib.sha256()
-    for path in source_files(name.partition(":")[0]):
-        digest.update(path.read_bytes())
-        if path.with_suffix(".toml").exists():
-            digest.update(path.with_suffix(".toml").read_bytes())
-    return digest.hexdigest()[:8]
-
-
-def source_files(module: str) -> list[Path]:
-    """Return the file of a module and of all modules it imports, except installed packages."""
-    found, waiting = dict[Path, None](), [module]
+    waiting, found = [name.partition(":")[0]], dict[Path, None]()
     while waiting:
-        name = waiting.pop(0)
-        path = find_file(name) if name else None
-        if path is None or path in found or (found and is_installed(name, path)):
+        module = waiting.pop(0)
+        path = _source_file(module, installed_too=not found)
+        if path is None or path in found:
             continue
         found[path] = None
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
         # Importing a.b also runs a.
-        waiting.append(name.rpartition(".")[0])
-        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        waiting.append(module.rpartition(".")[0])
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Import):
                 waiting += [alias.name for alias in node.names]
@@ -134,24 +123,22 @@ def source_files(module: str) -> list[Path]:
                 base = "." * node.level + (node.module or "")
                 base = importlib.util.resolve_name(base, package)
                 waiting += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-    return list(found)
+    digest = hashlib.sha256()
+    for path in found:
+        for source in (path, path.with_suffix(".toml")):
+            if source.exists():
+                digest.update(source.read_bytes())
+    return digest.hexdigest()[:8]
 
 
-def find_file(module: str) -> Path | None:
-    """Return the Python file that would be imported for a module, without importing anything."""
-    spec, folders = None, None
-    for name in itertools.accumulate(module.split("."), "{}.{}".format):
-        finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
-        specs = (finder.find_spec(name, folders) for finder in finders)
-        spec = next((spec for spec in specs if spec is not None), None)
-        if spec is None:
-            return None
-        folders = spec.submodule_search_locations
-    path = Path(spec.origin) if spec is not None and spec.origin else None
-    return path if path is not None and path.suffix == ".py" else None
-
-
-def is_installed(module: str, path: Path) -> bool:
-    """Return whether a module belongs to Python, to rulerlib or to an installed package."""
+def _source_file(module: str, installed_too: bool) -> Path | None:
+    """Return the file of a module below a folder of `sys.path`, by default not an installed one."""
     top = module.partition(".")[0]
-    return top == "rulerlib" or top in sys.stdlib_module_names or "site-packages" in path.parts
+    if not top or (not installed_too and (top == "rulerlib" or top in sys.stdlib_module_names)):
+        return None
+    for folder in map(Path, sys.path):
+        base = folder.joinpath(*module.split("."))
+        for path in (base / "__init__.py", base.with_name(f"{base.name}.py")):
+            if path.is_file() and (installed_too or "site-packages" not in path.parts):
+                return path.resolve()
+    return None

@@ -1,6 +1,6 @@
 """Ask a model every question of a file and store its answers.
 
-`rulerlib.store.answers` stores and resumes them; this module decides what the model is asked, in
+`rulerlib.store.Answers` stores and resumes them; this module decides what the model is asked, in
 which batches, and what is recorded of each answer.
 """
 
@@ -12,7 +12,7 @@ import itertools
 import math
 import platform
 import warnings
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,7 @@ from rulerlib.parts import parts_to_data
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, Frame, PromptFormat, find_tag, split_thinking
 from rulerlib.samples import OPTIONAL, Prediction, Sample, read, writable
-from rulerlib.store.answers import Answers, read_settings
-from rulerlib.store.questions import NOT_COMPARED, UNSAID, metadata
+from rulerlib.store import DEFAULTS, Answers, read_metadata, read_settings
 from rulerlib.tokens import SAMPLE, warn_unknown
 
 # The versions of these packages are recorded; another version may give other answers.
@@ -105,14 +104,12 @@ def predict(
         If a package that the engine needs is not installed.
     """
     questions, path = Path(questions), Path(answers)
-    about = metadata(questions)
+    about = read_metadata(questions)
     tokens_to_generate = decoding.tokens_to_generate or about.get("tokens_to_generate")
     tokens_to_generate = whole_number("tokens_to_generate", tokens_to_generate, 1)
-    if num_samples is not None:
-        whole_number("num_samples", num_samples, 1)
     frame = _frame(about, model, format)
     max_new_tokens = tokens_to_generate + frame.format.thinking_tokens
-    samples = _read_samples(questions, num_samples, own=bool(about))
+    samples = _read_samples(questions, num_samples)
     if about.get("tokenizer_fingerprint") != model.tokenizer.fingerprint:
         warn_unknown(samples[0].input[:SAMPLE], model.tokenizer)
     longest = max_new_tokens + _longest_prompt(samples, about, model, frame)
@@ -134,13 +131,8 @@ def predict(
         "allow_truncation": allow_truncation,
         "batch_size": batch_size,
         "versions": _versions(),
-        "dataset": {name: about[name] for name in sorted(about) if name not in NOT_COMPARED},
+        "dataset": about,
         "cell": cell and dict(cell),
-    }
-    settings = {
-        name: value
-        for name, value in settings.items()
-        if value or name not in ("system_prompt", "stop", "cell")
     }
     progress = progress or Progress(0, "", quiet=True)
     stored = Answers(path, settings)
@@ -151,7 +143,6 @@ def predict(
 
     models.reserve(model, longest)
     samples = [sample for sample in samples if sample.index >= start]
-    warned: set[str] = set()
     with stored.writing():
         progress.skip(weight * sum(stored.has(*each) for each in asked))
         for batch in _batches(samples, batch_size, stored, decoding.samples):
@@ -159,15 +150,18 @@ def predict(
                 request(sample, frame, max_new_tokens, decoding, allow_truncation, repeat)
                 for sample, repeat in batch
             )
-            for position, answer in _generate(model, requests):
-                sample, repeat = batch[position]
-                # A batch that was half done is asked again as a whole.
-                if not stored.has(sample, repeat):
-                    number = repeat if decoding.samples > 1 else None
-                    prediction = record(sample, answer, frame, number, chosen)
-                    stored.append(prediction)
-                    _warn(prediction, warned)
-                    progress.update(weight)
+            generations: Any = model.generate(requests)
+            # Closed at once: a traceback that a notebook keeps would hold paid requests open.
+            with contextlib.closing(generations):
+                for position, answer in generations:
+                    sample, repeat = batch[position]
+                    # A batch that was half done is asked again as a whole.
+                    if not stored.has(sample, repeat):
+                        number = repeat if decoding.samples > 1 else None
+                        prediction = record(sample, answer, frame, number, chosen)
+                        stored.append(prediction)
+                        _warn(prediction)
+                        progress.update(weight)
             missing = sum(not stored.has(*each) for each in batch)
             if missing:
                 raise RuntimeError(f"{model.name} left {missing} requests without an answer")
@@ -177,13 +171,6 @@ def predict(
 def _frame(about: Mapping[str, Any], model: Model, format: PromptFormat | None) -> Frame:  # noqa: A002
     """Return the frame of each prompt; the default format is that of the questions."""
     if format is None:
-        if about.get("thinking"):
-            raise ParameterError(
-                "thinking_tokens",
-                0,
-                "at least 1, because these questions are for a model that thinks: choose"
-                " format=PromptFormat(thinking=True, thinking_tokens=...)",
-            )
         format = PromptFormat.from_settings(about)  # noqa: A001
     # A task may have stop strings of its own.
     more = [text for text in about.get("stop", ()) if text not in format.stop]
@@ -204,40 +191,22 @@ def _check_limit(model: Model, max_new_tokens: int, longest: int, allow_truncati
         )
 
 
-def _warn(prediction: Prediction, warned: set[str]) -> None:
-    """Warn of an answer's flags, once each."""
+def _warn(prediction: Prediction) -> None:
+    """Warn of an answer's flags; Python shows the same warning once."""
     for name in prediction.others.get("flags", ()):
-        if name not in warned:
-            warned.add(name)
-            where = f"{prediction.others['task']}, sample {prediction.index}"
-            about = models.FLAGS[name.partition("=")[0]]
-            warnings.warn(f"{where}: {about} (flag '{name}').", stacklevel=3)
+        about = models.FLAGS[name.partition("=")[0]]
+        message = f"{prediction.others['task']}: {about} (flag '{name}')."
+        warnings.warn(message, stacklevel=3)
 
 
-def cost(length: int) -> float:
-    """Return the relative time that a prompt of a length in tokens takes, without a unit.
-
-    Attention grows with the square of the length; we assume that it takes half of the time at
-    4,096 tokens.
-    """
-    return length * (1 + length / 4096)
-
-
-def _read_samples(path: Path, num_samples: int | None, own: bool) -> list[Sample]:
+def _read_samples(path: Path, num_samples: int | None) -> list[Sample]:
     """Return the first samples of a file, with the same context next to each other."""
-    samples = []
-    for number, sample in enumerate(itertools.islice(read(path, Sample), num_samples)):
-        if own and sample.index != number:
-            where = f"{path}, line {number + 1}"
-            raise DataError(f"{where}: index is {sample.index}, but must be {number}.")
-        # NVIDIA's scripts write the position of the answer into `index`.
-        sample.index = number
-        samples.append(sample)
+    samples = list(itertools.islice(read(path, Sample), num_samples))
     if not samples:
         raise DataError(f"{path}: no samples.")
-    if num_samples is not None and num_samples > len(samples):
-        allowed = f"at most {len(samples)}, the number of samples in {path}"
-        raise ParameterError("num_samples", num_samples, allowed)
+    for number, sample in enumerate(samples):
+        # NVIDIA's scripts write the position of the answer into `index`.
+        sample.index = number
     samples.sort(key=lambda one: (-1 if one.context_id is None else one.context_id, one.index))
     return samples
 
@@ -247,7 +216,7 @@ def _longest_prompt(
 ) -> int:
     """Return the number of tokens of the longest prompt."""
     generated = about.get("tokens_to_generate", 0)
-    was, now = {**UNSAID, **about}, frame.format.settings()
+    was, now = {**DEFAULTS, **about}, frame.format.settings()
     now["tokenizer_fingerprint"] = model.tokenizer.fingerprint
     counted = generated and all(was.get(name) == now[name] for name in COUNTED)
     longest = 0
@@ -295,17 +264,6 @@ def _batches(
         missing = [each for each in batch if not stored.has(*each)]
         if missing:
             yield missing if size is None else batch
-
-
-def _generate(model: Model, requests: Iterator[Request]) -> Iterator[tuple[int, Generation]]:
-    """Yield the position of each request with its generation, as these finish."""
-    generations = model.generate(requests)
-    try:
-        yield from generations
-    finally:
-        # Close it now: a traceback that a notebook keeps would hold paid requests open.
-        if isinstance(generations, Generator):
-            generations.close()
 
 
 def request(

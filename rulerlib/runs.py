@@ -1,6 +1,6 @@
 """A run: a model's answers to some tasks at some lengths, in one folder.
 
-A run has a `rulerlib.store.cell.Cell` for each task and length, and for each row of its study.
+A run has a `rulerlib.store.Cell` for each task and length, and for each row of its study.
 Notebooks call the methods of `Run`.
 
 >>> run = Run(tasks="niah_single_2,vt", length=2048)
@@ -10,7 +10,7 @@ Notebooks call the methods of `Run`.
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from functools import cached_property
@@ -19,25 +19,15 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field
 
-from rulerlib import checkpoints, files, languages, models, samples, tasks
+from rulerlib import checkpoints, files, languages, models, samples, store, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
-from rulerlib.errors import (
-    LARGEST,
-    LONGEST,
-    ParameterError,
-    engine_options,
-    is_text,
-    one_of,
-    validated,
-)
+from rulerlib.errors import LARGEST, LONGEST, ParameterError, one_of, validated
 from rulerlib.parsing import notebook_parameters
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction, Sample
-from rulerlib.store import answers, questions
-from rulerlib.store.cell import Cell
-from rulerlib.store.questions import Given
+from rulerlib.store import Cell, Given
 from rulerlib.texts import digest, read_texts
 
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
@@ -51,7 +41,7 @@ _DECODING = {
 }  # fmt: skip
 
 # Parameters that a notebook cannot set by these names, and those of the notebook of a family only.
-_NOT_SET = {"knobs", "family", "format", "decoding", "loaded", "study_name", "notes"}
+_NOT_SET = {"knobs", "family", "format", "decoding", "loaded", "study_name"}
 _STUDY = {"study", "study_length", "study_samples"}
 
 
@@ -118,8 +108,6 @@ class Run:
         too short for a row are left out, except the longest.
     study_name
         The folder of the study. Default: the name of the family.
-    notes
-        Sentences to show with the run: tasks that its ``source`` cannot answer.
 
     Raises
     ------
@@ -153,7 +141,6 @@ class Run:
     study_length: Length | list[Length] = 1024
     study_samples: Count = 10
     study_name: str | None = None
-    notes: Sequence[str] = field(default=(), repr=False, compare=False)
     question_language: str | None = None
 
     def __post_init__(self) -> None:
@@ -161,7 +148,6 @@ class Run:
             one_of("family", self.family, tasks.families())
         self._set("tasks", tuple(tasks.names(self.tasks, self.family)))
         models.engine_class(self.engine)
-        engine_options("engine_options", self.engine_options)
         checkpoints.checked(self.model, self.engine)
         files.named("output", self.output, "the name of a folder")
         self._set("language", languages.load(self.language).code)
@@ -171,9 +157,6 @@ class Run:
                 raise ParameterError("question_language", self.question_language, allowed)
             code = languages.load(self.question_language, "question_language").code
             self._set("question_language", None if code == self.language else code)
-        for row in self.study or ():
-            if not is_text(row.get("group", "any")):
-                raise ParameterError("study", row, "a row whose group is a text")
         chosen = [tasks.resolve(name, **self.knobs) for name in self.tasks]
         if self.primary is not None:
             # Tasks without this measure report their own.
@@ -182,7 +165,7 @@ class Run:
         if self.own_texts is not None and not any(task.reads_texts for task in chosen):
             raise ParameterError("texts", self.texts, "None: the selected tasks use no texts")
         if self.given:
-            self._set("language", questions.language(self.data, self.given))
+            self._set("language", store.stated_language(self.data, self.given))
             self._set("length", max(length for _, length in self.given))
 
     def _set(self, name: str, value: Any) -> None:
@@ -232,7 +215,7 @@ class Run:
     @cached_property
     def given(self) -> Given:
         """The files of ``data`` by task and length; {} if the questions are made here."""
-        return {} if self.data is None else questions.find(self.data, self.tasks)
+        return {} if self.data is None else store.find_questions(self.data, self.tasks)
 
     # --- Notebooks -------------------------------------------------------------------------------
 
@@ -273,10 +256,7 @@ class Run:
             "knobs": {name: given[name] for name in knobs if name in given},
             "family": family,
         }
-        if "source" in parameters["knobs"] and values.get("data") is None:
-            run = cls._answerable(parameters)
-        else:
-            run = cls(**parameters)
+        run = cls(**parameters)
         run.check()
         return run
 
@@ -285,43 +265,6 @@ class Run:
         """Return the names of the parameters that a notebook of any task may set."""
         names = {item.name for item in fields(cls)} - _NOT_SET - _STUDY
         return names.union(_FORMAT, _DECODING)
-
-    @classmethod
-    def _answerable(cls, parameters: Mapping[str, Any]) -> Self:
-        """Return a run without the tasks and rows of its study that its source cannot answer.
-
-        A notebook's defaults fit the built-in documents. `notes` names what is left out.
-
-        Raises
-        ------
-        ParameterError, DataError
-            If no task is left, or a parameter cannot work with any source.
-        """
-        knobs = parameters["knobs"]
-        built_in = {name: knobs[name] for name in knobs if name not in ("source", "train")}
-        run = cls(**{**parameters, "knobs": built_in})
-        run = replace(run, loaded=run.loaded_engine)
-        names, notes, errors = [], [], []
-        for name in run.tasks:
-            try:
-                run.dataset(run.cell(name, run.length, knobs))[0]
-                names.append(name)
-            except ParameterError as error:
-                errors.append(error)
-                notes.append(f"Left out: {name} ({str(error).rstrip('.')}).")
-        if not names:
-            raise errors[0]
-        study = []
-        for setting in run.study or ():
-            try:
-                row = replace(run, tasks=names, knobs=knobs, study=[setting], queries_per_context=1)
-                task, row_knobs = row.rows[0]
-                row.dataset(row.cell(task, run.study_lengths[-1], row_knobs))[0]
-                study.append(setting)
-            except ParameterError as error:
-                name = named(setting)["setting"]
-                notes.append(f"Left out of the study: {name} ({str(error).rstrip('.')}).")
-        return replace(run, tasks=names, knobs=knobs, study=study, notes=notes)
 
     def check(self) -> None:
         """Check everything that can be checked before a model is loaded.
@@ -364,7 +307,8 @@ class Run:
         if self.given:
             # Another tokenizer may have counted the lengths, so a prompt may be too long.
             return tuple(
-                replace(self._any_cell, task=task, length=length, texts=questions.source(path),
+                replace(self._any_cell, task=task, length=length,
+                        texts=f"data-{hashlib.sha256(path.read_bytes()).hexdigest()[:8]}",
                         allow_truncation=self.allow_truncation)
                 for (task, length), path in self.given.items()
             )  # fmt: skip
@@ -495,26 +439,13 @@ class Run:
     def _datasets(self) -> dict[Cell, Dataset]:
         return {}
 
-    def example(self, length: int = 512) -> Sample:
-        """Return a sample of the first task, of about ``length`` tokens.
-
-        It is no longer than the run's ``length``, unless the task needs more. If ``data`` is
-        given, it is the first sample there.
-
-        Raises
-        ------
-        ParameterError
-            If the task needs more than 16 times ``length``.
-        """
-        if self.given:
-            return next(samples.read(next(iter(self.given.values())), Sample))
-        length = min(length, self.length)
-        for size in range(length, 16 * length, 64):
-            cell = self.cell(self.tasks[0], size, self.knobs)
-            if self._fits(cell, "length", -1):
-                # The needle of the first sample is at the very beginning, so take the second.
-                return self.dataset(cell)[min(1, self.num_samples - 1)]
-        raise ParameterError("length", length, "longer")
+    def example(self) -> Sample:
+        """Return a sample of the first cell."""
+        cell = self.cells[0]
+        if self._is_given(cell):
+            return next(samples.read(self.questions(cell), Sample))
+        # The needle of the first sample is at the very beginning, so take the second.
+        return self.dataset(cell)[min(1, self.num_samples - 1)]
 
     def _num_samples(self, cell: Cell) -> int:
         return self.num_samples if cell.study is None else self.study_samples
@@ -525,12 +456,14 @@ class Run:
     def count(self, cell: Cell) -> int:
         """Return how many samples of a cell are asked."""
         count = self._num_samples(cell)
-        return min(count, questions.count(self.questions(cell))) if self._is_given(cell) else count
+        if self._is_given(cell):
+            count = min(count, sum(1 for _ in samples.read(self.questions(cell), Sample)))
+        return count
 
     def _tokens_to_generate(self, cell: Cell) -> int:
         if not self._is_given(cell):
             return self.dataset(cell).tokens_to_generate
-        stated = questions.metadata(self.questions(cell)).get("tokens_to_generate")
+        stated = store.read_metadata(self.questions(cell)).get("tokens_to_generate")
         default = tasks.resolve(cell.task).tokens_to_generate
         return int(self.decoding.tokens_to_generate or stated or default)
 
@@ -568,21 +501,16 @@ class Run:
         Raises
         ------
         RunMismatchError, DataError, BusyError, ParameterError
-            As `dataset` and `rulerlib.store.questions.write`.
+            As `dataset` and `rulerlib.store.write_questions`.
         """
         cells = self.cells if cells is None else cells
         for cell in cells:
             if not self._is_given(cell):
-                questions.write(self.dataset(cell), self.questions(cell).parent)
+                store.write_questions(self.dataset(cell), self.questions(cell).parent)
         return [self.questions(cell) for cell in cells]
 
-    def predict(self, progress: Progress | None = None) -> list[Path]:
+    def predict(self) -> list[Path]:
         """Ask the model all questions that it has not answered yet.
-
-        Parameters
-        ----------
-        progress
-            A bar that counts in the unit of `work`. If None, a new one.
 
         Returns
         -------
@@ -594,20 +522,21 @@ class Run:
         RulerError
             As `make_data` and `rulerlib.predict.predict`.
         """
-        return self._predict(self.cells, f"{self.name}, {self.language}", progress)
+        return self._predict(self.cells, f"{self.name}, {self.language}")
 
-    def predict_study(self, progress: Progress | None = None) -> list[Path]:
+    def predict_study(self) -> list[Path]:
         """Ask the model the questions of the study, see `predict`."""
-        return self._predict(self.study_cells, f"{self.name}, {self.language}, study", progress)
+        return self._predict(self.study_cells, f"{self.name}, {self.language}, study")
 
-    def _predict(self, cells: Sequence[Cell], title: str, progress: Progress | None) -> list[Path]:
+    def _predict(self, cells: Sequence[Cell], title: str) -> list[Path]:
         if not cells:
             return []
-        new = progress is None
-        with Progress(self.work(cells), title) if new else contextlib.nullcontext(progress) as bar:
-            self.make_data(cells)
-            longest = max(cell.length for cell in cells)
-            models.reserve(self.loaded_engine, longest + self.format.thinking_tokens)
+        self.make_data(cells)
+        longest = max(cell.length for cell in cells)
+        models.reserve(self.loaded_engine, longest + self.format.thinking_tokens)
+        # Attention makes long prompts slower still, but nobody knows by how much.
+        tokens = sum(cell.length * self.count(cell) for cell in cells)
+        with Progress(tokens * self.decoding.samples, title) as bar:
             for cell in cells:
                 self.ask(cell, self.count(cell), progress=bar)
         return [self.answers(cell) for cell in cells]
@@ -624,14 +553,9 @@ class Run:
             count,
             cell.allow_truncation,
             cell=cell.settings(),
-            weight=prediction.cost(cell.length),
+            weight=cell.length,
             **options,
         )
-
-    def work(self, cells: Sequence[Cell]) -> float:
-        """Return the sum of `rulerlib.predict.cost` over all answers of some cells."""
-        once = sum(prediction.cost(cell.length) * self.count(cell) for cell in cells)
-        return once * self.decoding.samples
 
     def predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
         """Yield each prediction of this run with the settings of its cell.
@@ -648,36 +572,13 @@ class Run:
 
     def _answered(self, cell: Cell, **more: Any) -> Iterator[tuple[dict[str, Any], Prediction]]:
         path = self.answers(cell)
-        recorded = answers.read_settings(path)
+        recorded = store.read_settings(path)
         if "cell" in recorded:
-            questions.compare(path.parent, {"cell": recorded["cell"]}, {"cell": cell.settings()})
-        predictions, counts = answers.evidence(path, self._num_samples(cell))
+            store.compare(path.parent, {"cell": recorded["cell"]}, {"cell": cell.settings()})
+        predictions, counts = store.evidence(path, self._num_samples(cell))
         settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more, **counts}
         for record in predictions:
             yield settings, record
-
-    def cost(self) -> list[dict[str, Any]]:
-        """Return a row for each cell with the tokens read and generated, and their sums.
-
-        All prompt tokens count, also those found in a cache and those of answers that were on disk
-        before. Raises a DataError as `predictions` does.
-        """
-        rows: list[dict[str, Any]] = []
-        for cell in self.cells:
-            others = [record.others for _, record in self._answered(cell)]
-            rows.append(
-                {
-                    "task": cell.label,
-                    "length": f"{cell.length:,}",
-                    "n": len(others),
-                    "prompt tokens": sum(each.get("prompt_tokens", 0) for each in others),
-                    "generated tokens": sum(each["tokens_generated"] for each in others),
-                    "cut off": sum(not each["finished"] for each in others),
-                }
-            )
-        names = ("n", "prompt tokens", "generated tokens", "cut off")
-        sums = {name: sum(row[name] for row in rows) for name in names}
-        return [*rows, {"task": "together", "length": "", **sums}]
 
 
 def halves(length: int, num_lengths: int) -> tuple[int, ...]:

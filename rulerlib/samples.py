@@ -36,7 +36,6 @@ from pydantic import (
     create_model,
 )
 
-from rulerlib import files
 from rulerlib.errors import LARGEST, DataError, shortened
 from rulerlib.parts import Part, of_role, parts_from_data, parts_to_data
 
@@ -335,7 +334,7 @@ def read(path: str | Path, kind: type[R], unfinished: bool = False) -> Iterator[
         If the file cannot be read or a line is damaged: names file and line.
     """
     path = Path(path)
-    with _readable(path), files.opened(path) as file:
+    with _readable(path), path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if number == 1:
                 line = line.removeprefix(codecs.BOM_UTF8)
@@ -363,7 +362,7 @@ def read_object(path: str | Path) -> dict[str, Any]:
         If the file cannot be read or holds something else: names the file.
     """
     path = Path(path)
-    with _readable(path), files.opened(path) as file:
+    with _readable(path), path.open("rb") as file:
         data = file.read()
     try:
         values = json.loads(data.decode("utf-8-sig"))

@@ -19,20 +19,19 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rulerlib import languages, tasks
+from rulerlib import languages, store, tasks
 from rulerlib.escaping import PLAIN, gap, markup, merged, shortened, spoken, visible
 from rulerlib.escaping import Html as Html
 from rulerlib.escaping import sentence as sentence
 from rulerlib.labels import listed, said_count, thousands
 from rulerlib.metrics import MEASURES
 from rulerlib.samples import Prediction, Sample
-from rulerlib.store import questions
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rulerlib.runs import Run
-    from rulerlib.store.cell import Cell
+    from rulerlib.store import Cell
 
 _LOOKS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 BOX, _ITEM, _LIST, _SWATCH = (_LOOKS["style"][name] for name in ("box", "item", "list", "swatch"))
@@ -48,7 +47,7 @@ REFERENCE, EMPTY = "Reference:", "(empty)"
 
 
 def run(run: Run) -> Html:
-    """Return two lines on the questions, model and decoding of a run, followed by its notes.
+    """Return two lines on the questions, model and decoding of a run.
 
     This sends no prompts and does not load the weights of the model.
     """
@@ -68,11 +67,10 @@ def run(run: Run) -> Html:
             f" The study compares {said_count(len(run.rows), 'setting')} at"
             f" {_lengths(run.study_cells)} tokens: {_count(run, run.study_cells)}."
         )
-    others = [_decoded(run) + study, *run.notes]
-    first = markup(asked) + in_markup + markup(further)
+    second = _decoded(run) + study
     return Html(
-        f"<p>{'<br>'.join([first, *map(markup, others)])}</p>",
-        "\n".join([asked + in_text + further, *others]),
+        f"<p>{markup(asked)}{in_markup}{markup(further)}<br>{markup(second)}</p>",
+        f"{asked}{in_text}{further}\n{second}",
     )
 
 
@@ -115,7 +113,7 @@ def _count(run: Run, cells: Sequence[Cell]) -> str:
 def _counted(run: Run) -> str:
     """Return a sentence on the tokenizer of existing questions if it is not the model's."""
     fingerprint = run.loaded_engine.tokenizer.fingerprint
-    about = [questions.metadata(path) for path in run.given.values()]
+    about = [store.read_metadata(path) for path in run.given.values()]
     others = {str(metadata.get("tokenizer")) for metadata in about
               if metadata and metadata.get("tokenizer_fingerprint") != fingerprint}  # fmt: skip
     sentence = ""

@@ -108,7 +108,7 @@ def _paths(source: str | Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise ParameterError("texts", str(source), "a file or folder that exists")
-    paths = [file for file in files.within(path) if file.suffix in SUFFIXES]
+    paths = [file for file in sorted(path.rglob("*")) if file.suffix in SUFFIXES]
     if not paths:
         kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
         raise DataError(f"{path}: no text files ({kinds}) in this folder.")
@@ -161,7 +161,7 @@ def read_file(path: Path) -> str:
         If it cannot be read, or is not UTF-8: names the file and the position.
     """
     try:
-        return files.read_text(path, "utf-8-sig")
+        return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 (byte {error.start}: {error.reason}).") from error
     except OSError as error:

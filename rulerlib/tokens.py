@@ -30,7 +30,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rulerlib import checkpoints, files, packages
+from rulerlib import checkpoints, packages
 from rulerlib.errors import DataError, ParameterError, RulerError
 
 DAY = datetime.date(2024, 8, 6)
@@ -404,7 +404,7 @@ def load(name: str, trust_remote_code: bool = False) -> Tokenizer:
     if "added_tokens_decoder" not in config:
         config |= checkpoints.read_json(folder / "special_tokens_map.json", name)
     try:
-        backend = tokenizers.Tokenizer.from_str(files.read_text(folder / "tokenizer.json"))
+        backend = tokenizers.Tokenizer.from_str((folder / "tokenizer.json").read_text("utf-8"))
         special_tokens = _add_special_tokens(backend, config)
         configured = _configured_templates(folder, config)
         clean_up = bool(config.get("clean_up_tokenization_spaces"))
@@ -447,10 +447,10 @@ def _configured_templates(folder: Path, config: Mapping[str, Any]) -> Any:
     """Return the chat templates of a folder as transformers reads them."""
     file = folder / "chat_template.jinja"
     if file.exists():
-        return files.read_text(file)
+        return file.read_text("utf-8")
     named = sorted((folder / "additional_chat_templates").glob("*.jinja"))
     if named:
-        return {file.stem: files.read_text(file) for file in named}
+        return {file.stem: file.read_text("utf-8") for file in named}
     return config.get("chat_template")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from rulerlib.dataset import Dataset
 from rulerlib.parts import parts_to_data
 from rulerlib.samples import Prediction
-from rulerlib.store.cell import Cell
+from rulerlib.store import Cell
 
 SCRIPT = "<script>window.harmed = 1</script><img src=x onerror='window.harmed = 1'>"
 

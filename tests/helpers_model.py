@@ -233,7 +233,7 @@ def some_samples(count: int, size: int = 200) -> list[Sample]:
 
 
 def write_dataset(folder: Path, records: Sequence[Sample], **changed: Any) -> Path:
-    """Write questions and their metadata as `rulerlib.store.questions` does."""
+    """Write questions and their metadata as `rulerlib.store` does."""
     path = folder / "validation.jsonl"
     write_records(path, records)
     about = {

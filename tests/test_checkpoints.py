@@ -9,7 +9,7 @@ import pytest
 from rulerlib import checkpoints, files, models
 from rulerlib.errors import ParameterError
 from rulerlib.runs import Run
-from rulerlib.store.cell import Cell
+from rulerlib.store import Cell
 
 
 def scaled(length, **scaling):

@@ -43,31 +43,15 @@ def test_the_command_lists_its_subcommands_and_suggests_the_nearest_name(capsys)
 
 @pytest.mark.parametrize(
     ("typed", "handed_on"),
-    [
-        ("--length=32768 --no-progress-bar", "runs/niah.ipynb -p length 32768 --no-progress-bar"),
-        ("o.ipynb --num-samples 2 --num_lengths 3", "o.ipynb -p num_samples 2 -p num_lengths 3"),
-        ("--engine vllm -l python", "runs/niah.ipynb -p engine vllm -l python"),
-        ("--needle=a=b", "runs/niah.ipynb -p needle a=b"),
-    ],
+    [("-p length 32768", "runs/niah.ipynb -p length 32768"), ("o.ipynb -l python", None)],
 )
-def test_the_parameters_of_a_notebook_are_options(typed, handed_on, tmp_path, monkeypatch):
+def test_a_notebook_is_executed_by_papermill(typed, handed_on, tmp_path, monkeypatch):
     called = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(subprocess, "call", lambda command: called.append(command) or 0)
     assert main(["run", "niah", *typed.split()]) == 0
-    notebook = commands.notebooks() / "niah.ipynb"
-    assert called == [[sys.executable, "-m", "papermill", str(notebook), *handed_on.split()]]
-
-
-@pytest.mark.parametrize(
-    ("notebook", "typed", "meant"), [("niah", "--lenght", "length"), ("trace", "--needle", "seed")]
-)
-def test_an_unknown_option_is_one_line_with_the_nearest_name(notebook, typed, meant, capsys):
-    assert main(["run", notebook, typed, "5"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"option is '{typed}', but must be one of --model, --engine, ")
-    assert said.endswith(f"(did you mean '--{meant}'?).\n")
-    assert said.count("\n") == 1
+    notebook, words = commands.notebooks() / "niah.ipynb", (handed_on or typed).split()
+    assert called == [[sys.executable, "-m", "papermill", str(notebook), *words]]
 
 
 def test_a_missing_package_is_named_with_the_extra_that_installs_it(monkeypatch, capsys):
@@ -81,7 +65,7 @@ def test_a_missing_package_is_named_with_the_extra_that_installs_it(monkeypatch,
     ("text", "wanted"),
     [
         ("none", None), ("TRUE", True), ("0.5", 0.5), ("date", "date"), ("Gate: on", "Gate: on"),
-        ("{A: None}", {"A": None}), ("[1, b]", [1, "b"]), ("[INST] x", "[INST] x"), ("x=y", "x=y"),
+        ('{"a": null}', {"a": None}), ("[1, 'b']", [1, "b"]), ("[INST] x", "[INST] x"),
     ],
     ids=lambda value: str(value)[:20],
 )  # fmt: skip

@@ -19,7 +19,7 @@ from rulerlib import dataset as dataset_module
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
-from rulerlib.store.questions import METADATA, write
+from rulerlib.store import METADATA, write_questions
 from rulerlib.tasks import names
 from rulerlib.texts import digest
 
@@ -55,7 +55,7 @@ def test_a_sample_of_a_shared_context_depends_on_its_index_alone():
 
 
 def test_metadata_says_all_that_decides(tmp_path):
-    write(made(knobs={"num_needle_k": 3}), tmp_path)
+    write_questions(made(knobs={"num_needle_k": 3}), tmp_path)
     stated = json.loads((tmp_path / METADATA).read_text(encoding="utf-8"))
     assert stated["task"] == "niah_single_2"
     assert stated["knobs"]["num_needle_k"] == 3

@@ -17,7 +17,7 @@ from rulerlib.errors import MissingWordingError, ParameterError, RulerError
 from rulerlib.parts import parts_to_data
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.store.answers import read_predictions, read_settings
+from rulerlib.store import read_predictions, read_settings
 from rulerlib.tasks import outside
 
 OUTSIDE = ROOT / "tests" / "outside"

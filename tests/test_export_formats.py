@@ -8,8 +8,10 @@ import re
 import pytest
 
 from rulerlib import commands as cli
-from rulerlib import making, samples
+from rulerlib import samples
+from rulerlib.dataset import Dataset
 from rulerlib.export import formats, lm_eval
+from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (rulerlib[hub])")
@@ -28,7 +30,7 @@ def wanted():
         (data.metadata["language"], str(data.length), data.task): [
             one.input + one.answer_prefix for one in data
         ]
-        for data in making.from_settings(STATED)
+        for data in formats.datasets(**STATED)
     }
 
 
@@ -58,7 +60,7 @@ def of_parquet(folder):
         yield (*path.parts[-3:-1], path.stem), prompts
 
 
-READERS = {"inspect": of_inspect, "lm-eval": of_lm_eval, "parquet": of_parquet}
+READERS = {"jsonl": of_inspect, "inspect": of_inspect, "lm-eval": of_lm_eval, "parquet": of_parquet}
 
 
 @pytest.mark.parametrize("to", formats.HARNESSES)
@@ -69,12 +71,21 @@ def test_the_prompts_are_the_same_in_every_format(to, wanted, tmp_path):
     assert dict(READERS[to](tmp_path / "moved")) == wanted
 
 
-def test_an_existing_folder_is_refused(tmp_path, capsys):
-    words = f"vt {tmp_path}/x --to inspect --length 1000 --language en --tokenizer words"
+def test_the_questions_are_those_of_a_dataset(tmp_path, capsys):
+    words = f"niah_multikey_1 {tmp_path} --to jsonl --length 1000,1200 --language en --samples 4"
+    words += " --tokenizer words --seed 3 -p queries_per_context=2 -p chat=false"
+    words += " -p tokens_to_generate=60 -p num_needle_k=3"
     assert cli.main(["export", *words.split()]) == 0
-    assert capsys.readouterr().out.count("\n") == 1
-    assert cli.main(["export", *words.split()]) == 2
-    assert "a folder that does not exist yet" in capsys.readouterr().err
+    wanted = Dataset(
+        "niah_multikey_1", 1200, "en", "words", 4, 3, queries_per_context=2, room=60,
+        knobs={"num_needle_k": 3}, format=PromptFormat(chat=False),
+    )  # fmt: skip
+    path = tmp_path / "en" / "1200" / "data" / "niah_multikey_1" / "validation.jsonl"
+    assert [*samples.read(path, Sample)] == [*wanted]
+    # A second call is accepted, another seed is not.
+    assert cli.main(["export", *words.split()]) == 0
+    assert cli.main(["export", *words.split(), "--seed", "4"]) == 2
+    assert "seed = 3" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -82,6 +93,11 @@ def test_an_existing_folder_is_refused(tmp_path, capsys):
     [
         ("vt --to lm_eval", "'lm-eval'"), ("vt --to parquet --length 3", "length is 3"),
         ("niah_multikey_2 --to inspect -p present=0.5", "knobs"), ("vx --to inspect", "vt"),
+        ("vt --to jsonl --length 4096,x", "length is 'x'"),
+        ("vt --to jsonl -p num_needle_k=3", "num_needle_k"),
+        ("vt --to jsonl -p chat", "p is 'chat'"),
+        ("vt --to jsonl --language da,da", "duplicates"),
+        ("vt --to jsonl --tokenizer nobody/knows", "nobody/knows"),
     ],
 )  # fmt: skip
 def test_errors_come_before_anything_is_written(tmp_path, capsys, words, message):

@@ -53,8 +53,7 @@ Loader.add_constructor("!function", lambda loader, node: node.value)
 
 def write(folder, names, languages="en", lengths=LENGTH, tokenizer="lille", **options) -> Path:
     stated = {"names": names, "languages": languages, "lengths": lengths, "tokenizer": tokenizer}
-    stated |= options | {"format": options.get("format", PromptFormat()).settings()}
-    formats.write("lm-eval", folder, stated)
+    formats.write("lm-eval", folder, stated | options)
     return folder
 
 

@@ -10,18 +10,17 @@ from helpers_fuzz import damaged, within
 from helpers_model import Parrot
 
 from conftest import tries
-from rulerlib import analysis, sources
+from rulerlib import analysis, sources, store
 from rulerlib.dataset import Dataset
 from rulerlib.errors import RulerError
 from rulerlib.predict import predict
-from rulerlib.store import questions
 
 ELEMENTS = {"oxygen": "8", "iron": "26", "gold": "79", "lead": "82"}
 
 
 def questions_file(folder):
     data = Dataset("niah_multikey_1", 600, "da", "words", num_samples=6)
-    return questions.write(data, folder / "m" / "da" / "600" / "data" / "niah_multikey_1")
+    return store.write_questions(data, folder / "m" / "da" / "600" / "data" / "niah_multikey_1")
 
 
 def answers_file(folder):

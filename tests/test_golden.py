@@ -31,7 +31,7 @@ from rulerlib.errors import MissingWordingError, ParameterError
 from rulerlib.explore import site
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Sample
-from rulerlib.store.cell import Cell
+from rulerlib.store import Cell
 from rulerlib.tasks import all_tasks
 
 TASKS = all_tasks()
@@ -75,7 +75,7 @@ NAMES = (
     {"format": PromptFormat(system_prompt="Be brief.", answer_prefix="user")},
     {"study": "niah", "weights": "1a2b3c", "allow_truncation": True},
     {"memory": "rag", "question_language": "en", "texts": "book.txt-1a2b3c4d"},
-    {"queries_per_context": 4, "options": {"a": [1, 2.0, None], "b": {"c": "8"}}},
+    {"queries_per_context": 4, "options": {"a": [1, 2, None], "b": {"c": "8"}}},
 )
 
 
@@ -136,7 +136,14 @@ def names() -> Iterator[tuple[str, str]]:
     for number, options in enumerate(NAMES):
         values = {"model": "lille", "task": "qa_1", "language": "da", "length": 4096, **options}
         cell = Cell(**values)
-        yield str(number), f"{cell.questions('runs')} {cell.answers('runs')} {cell.hash}"
+        settings = cell.settings()
+        # They are newer than the hashes.
+        for name in ("question_language", "family"):
+            if not settings[name]:
+                del settings[name]
+        text = json.dumps(settings, sort_keys=True)
+        paths = f"{cell.questions('runs')} {cell.answers('runs')}"
+        yield str(number), f"{paths} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def tables() -> Iterator[tuple[str, str]]:

@@ -33,8 +33,7 @@ from rulerlib.parts import parts_to_data
 from rulerlib.prompts import PromptFormat, ends_thinking
 from rulerlib.runs import Run
 from rulerlib.scoring import one_form
-from rulerlib.store.answers import read_predictions
-from rulerlib.store.questions import write
+from rulerlib.store import read_predictions, write_questions
 
 # Imported only by the process that runs these tests.
 there = importlib.util.find_spec("inspect_ai")
@@ -279,7 +278,7 @@ def test_answers_are_scored_by_the_task(said, task):
 
 def test_questions_on_disk_give_the_same_records(run, tmp_path):
     data = run.dataset(run.cells[0])
-    write(data, tmp_path / "800" / "niah_multikey_2")
+    write_questions(data, tmp_path / "800" / "niah_multikey_2")
     records = pose("niah", "vllm", task="niah_multikey_2", **SAME).records
     again = pose("niah", "vllm", data=str(tmp_path)).records
     assert [each["input"] for each in again] == [each["input"] for each in records]

@@ -11,7 +11,7 @@ from rulerlib.errors import DataError, ParameterError
 from rulerlib.memory import bench, presets
 from rulerlib.memory.presets import ASKED, load
 from rulerlib.prompts import Decoding
-from rulerlib.store.cell import Cell, safe_name
+from rulerlib.store import Cell, safe_name
 
 MEMORIES = [name for name in presets.NAMES if name.startswith("memory/")]
 RULE = "Answer with the exact shortest span from the prompt. No explanations."

@@ -26,7 +26,7 @@ from rulerlib.errors import ParameterError, ServerError
 from rulerlib.models import Request, in_order
 from rulerlib.predict import predict
 from rulerlib.prompts import Decoding
-from rulerlib.store.answers import read_predictions
+from rulerlib.store import read_predictions
 
 ENDPOINTS = ["completions", "chat"]
 

@@ -12,13 +12,12 @@ from dataclasses import replace
 import pytest
 from helpers_model import Flock, Parrot, Unloadable, some_samples, stopped, write_dataset
 
-from rulerlib import models, tokens
+from rulerlib import models, store, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, RunMismatchError
 from rulerlib.predict import predict
 from rulerlib.prompts import Decoding, PromptFormat
-from rulerlib.store import questions
-from rulerlib.store.answers import read_predictions
+from rulerlib.store import read_predictions
 
 COUNT = 24
 
@@ -227,7 +226,7 @@ class Recorder(Parrot):
 
 def test_all_questions_on_a_context_are_one_call(tmp_path, output):
     data = Dataset("niah_multikey_2", 800, "da", "words", num_samples=13, queries_per_context=6)
-    path = questions.write(data, tmp_path / "data")
+    path = store.write_questions(data, tmp_path / "data")
     model = Recorder()
     whole = predict(path, model, output).read_bytes()
     assert model.calls == [[0] * 6, [1] * 6, [2]]

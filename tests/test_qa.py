@@ -19,7 +19,7 @@ from rulerlib import dataset as dataset_module
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, RunMismatchError
 from rulerlib.samples import Sample
-from rulerlib.store.questions import write
+from rulerlib.store import write_questions
 
 LANGUAGES = ("da", "en")
 TASKS = ("qa_1", "qa_2")
@@ -259,12 +259,14 @@ def test_each_question_comes_once_before_any_comes_again(words, tmp_path):
 def test_a_source_is_cited_by_its_hash(words, tmp_path):
     knobs = {"source": written(tmp_path, articles(4))}
     one = Dataset("qa_1", 500, "en", words, num_samples=2, knobs=knobs)
-    write(one, tmp_path / "out")
+    write_questions(one, tmp_path / "out")
     other = Dataset("qa_1", 500, "en", words, 9, knobs=knobs)
     assert one.metadata["source"] == other.metadata["source"]
     written(tmp_path, articles(5))
     with pytest.raises(RunMismatchError, match="source = "):
-        write(Dataset("qa_1", 500, "en", words, num_samples=2, knobs=knobs), tmp_path / "out")
+        write_questions(
+            Dataset("qa_1", 500, "en", words, num_samples=2, knobs=knobs), tmp_path / "out"
+        )
 
 
 def test_real_squad(words):

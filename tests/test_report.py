@@ -15,8 +15,7 @@ from rulerlib.files import HOME
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.scoring import LIST
-from rulerlib.store.answers import settings_path
-from rulerlib.store.cell import Cell
+from rulerlib.store import Cell, settings_path
 
 pd = pytest.importorskip("pandas")
 

@@ -169,7 +169,7 @@ studies:
     patch = pytest.MonkeyPatch()
     patch.setenv(files.HOME, str(folder / "home"))
     plan = Plan.from_file(folder / "plan.yaml")
-    results.make(plan, folder / "tables", quiet=True)
+    results.make(plan, folder / "tables")
     yield plan, folder
     patch.undo()
 
@@ -226,7 +226,7 @@ def test_a_second_time_asks_nothing_and_gives_the_same_bytes(small, monkeypatch)
     before = tree(folder / "tables")
     fresh = Plan.from_file(folder / "plan.yaml")
     monkeypatch.setattr(type(fresh.loaded_engine), "generate", lambda *_: pytest.fail("asked"))
-    results.make(fresh, folder / "tables", quiet=True)
+    results.make(fresh, folder / "tables")
     assert tree(folder / "tables") == before
 
 

@@ -282,9 +282,6 @@ def test_files_of_nvidia_can_be_run(served, tmp_path):
     for cell in run.cells:
         # Our samples of the same task and length have other files.
         assert f"en/{cell.length}/pred/{cell.task}+texts=data-" in str(run.answers(cell))
-    last = run.cost()[-1]
-    assert (last["task"], last["n"], last["generated tokens"]) == ("together", 12, 36)
-    assert last["prompt tokens"] > 12
     assert run.example().input.startswith("niah_single_1 512")
 
 

@@ -8,14 +8,12 @@ import pytest
 from helpers_model import Knowing
 from helpers_store import write_records
 
-from rulerlib import files
+from rulerlib import files, store
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, RunMismatchError
 from rulerlib.predict import predict
 from rulerlib.samples import Prediction, Sample
-from rulerlib.store import questions
-from rulerlib.store.answers import Answers, read_predictions, read_settings, settings_path
-from rulerlib.store.cell import Cell
+from rulerlib.store import Answers, Cell, read_predictions, read_settings, settings_path
 
 
 def answer(index, **others):
@@ -135,7 +133,7 @@ def test_a_repeated_question_counts_once(thirteen, tmp_path, knobs, n, contexts,
     analysis = pytest.importorskip("rulerlib.analysis")
     cell = Cell("m", "qa_1", "en", 300, knobs={"source": thirteen, **knobs})
     data = Dataset("qa_1", 300, "en", "words", num_samples=40, knobs=cell.knobs)
-    path = questions.write(data, cell.questions(tmp_path).parent)
+    path = store.write_questions(data, cell.questions(tmp_path).parent)
     predict(path, Knowing([data]), cell.answers(tmp_path), cell=cell.settings())
     table = analysis.scores(analysis.read_predictions(tmp_path))
     (row,) = analysis.accuracy(table).to_dict("records")

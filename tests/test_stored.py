@@ -14,7 +14,7 @@ from rulerlib.errors import DataError
 from rulerlib.files import write_object
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.store.answers import read_settings
+from rulerlib.store import read_settings
 
 pytest.importorskip("pandas")
 TASKS = "niah_multikey_1,vt,qa_1"

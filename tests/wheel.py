@@ -57,11 +57,10 @@ print(figure.alt)
 # The arguments that each command is tried with, in this order, besides --help; and the files that
 # it leaves.
 USES = [
-    ("rulerlib", "make vt questions --length 1024 --samples 2", "questions/da/1024/data/vt"),
+    ("rulerlib", "export vt questions --to jsonl --length 1024 --samples 2",
+     "questions/da/1024/data/vt/validation.jsonl"),
     ("rulerlib.effective", "model=lille,language=en --tasks niah_single_2,vt --lengths 1024,2048"
      " --share 0.002", "runs/effective/effective.json"),
-    ("rulerlib.making", "vt questions --length 1024 --samples 2",
-     "questions/da/1024/data/vt/validation.jsonl"),
     ("rulerlib.memory.bench", "--suites episodic --presets rag,memory/hei_nw --sizes 2 --seeds 7",
      "runs/memory"),
     ("rulerlib.explore.site", "runs explorer", "explorer/index.html"),

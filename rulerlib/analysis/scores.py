@@ -23,12 +23,11 @@ from typing import Annotated, Any, NamedTuple
 import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
-from rulerlib import files, labels, parsing, tasks
+from rulerlib import files, labels, parsing, store, tasks
 from rulerlib.errors import LARGEST, DataError, ParameterError, one_of
 from rulerlib.metrics import matches
 from rulerlib.samples import Prediction
 from rulerlib.scoring import LIST, Scoring
-from rulerlib.store import answers
 from rulerlib.tasks import mistakes
 
 NameList = str | Sequence[str] | None
@@ -93,7 +92,7 @@ def read_predictions(
             raise ParameterError("lengths", [*lengths], among)
         runs = [run for run in runs if run[1]["length"] in lengths]
     for path, about in runs:
-        predictions, counts = answers.evidence(path)
+        predictions, counts = store.evidence(path)
         about = {**about, **counts}
         for prediction in predictions:
             yield about, prediction
@@ -182,7 +181,7 @@ class _Cell(BaseModel):
 
 def _about(path: Path) -> dict[str, Any]:
     """Return the model, language, task, length and settings of a file of predictions."""
-    settings = answers.read_settings(path)
+    settings = store.read_settings(path)
     about: Any = settings.get("cell")
     if not about:
         # A run of NVIDIA's scripts, or of an old version without a cell in its settings.
@@ -196,7 +195,7 @@ def _about(path: Path) -> dict[str, Any]:
         _Cell.model_validate(about)
     except ValidationError as error:
         reason = "it does not say which model, language, task and length these are"
-        raise DataError(f"{answers.settings_path(path)}: damaged ({reason}).") from error
+        raise DataError(f"{store.settings_path(path)}: damaged ({reason}).") from error
     return dict(about)
 
 

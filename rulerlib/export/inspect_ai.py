@@ -25,7 +25,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any
 
-from rulerlib import samples, tasks, tokens
+from rulerlib import samples, store, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, one_of
 from rulerlib.models import Request
@@ -33,7 +33,6 @@ from rulerlib.models.cutting import find_stop
 from rulerlib.parts import parts_to_data
 from rulerlib.prompts import Frame, PromptFormat, split_thinking
 from rulerlib.samples import Sample
-from rulerlib.store import questions
 from rulerlib.tasks import Task
 
 LOCAL = "hf"
@@ -74,7 +73,7 @@ class AskedParameters:
     texts
         The user's own text, a file or a folder, for the tasks that read texts.
     data
-        Existing questions instead of new ones, see `rulerlib.store.questions.find`; language,
+        Existing questions instead of new ones, see `rulerlib.store.find_questions`; language,
         lengths and knobs come from the files.
     """
 
@@ -168,7 +167,7 @@ def pose(
     ParameterError
         If a parameter is unknown (names the nearest) or not allowed.
     DataError, MissingExtraError
-        As `rulerlib.dataset.Dataset` and `rulerlib.store.questions.find`.
+        As `rulerlib.dataset.Dataset` and `rulerlib.store.find_questions`.
     """
     for name in given_parameters:
         one_of("the parameter name", name, parameters(family))
@@ -247,10 +246,10 @@ def _made(
 
 def _given(chosen: AskedParameters, rows: Mapping[str, Task]) -> Iterator[_Questions]:
     """Yield the questions of files."""
-    files = questions.find(chosen.data, [*rows], knobs=True)
-    language = questions.language(chosen.data, files)
+    files = store.find_questions(chosen.data, [*rows], knobs=True)
+    language = store.stated_language(chosen.data, files)
     for (name, length), path in files.items():
-        about = questions.metadata(path)
+        about = store.read_metadata(path)
         row = tasks.resolve(name, **about.get("knobs", {}))
         tasks.check_judged_by_name(name, row)
         generate = chosen.tokens_to_generate or about.get("tokens_to_generate")

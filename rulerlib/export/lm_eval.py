@@ -28,7 +28,7 @@ from typing import Any
 import yaml
 
 import rulerlib
-from rulerlib import making, tasks
+from rulerlib import store, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.metrics import FAULTS
@@ -36,7 +36,6 @@ from rulerlib.models import Request
 from rulerlib.models.cutting import find_stop
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample, read
-from rulerlib.store import questions
 from rulerlib.tasks import Task
 
 ALL = "rulerlib"
@@ -69,8 +68,8 @@ def fill(folder: Path, datasets: Sequence[Dataset]) -> None:
             means = [{"metric": name, "weight_by_size": False} for name in _measures(dataset.row)]
             written[group] = {"group": group, "task": [], "aggregate_metric_list": means}
         written[group]["task"].append(name)
-        data = making.place(dataset)
-        path = questions.write(dataset, folder / data)
+        data = f"{language}/{dataset.length}/data/{dataset.task}"
+        path = store.write_questions(dataset, folder / data)
         written[name] = _task(name, dataset, f"{data}/{path.name}")
     for name, values in written.items():
         text = yaml.safe_dump(values, sort_keys=False, width=100)

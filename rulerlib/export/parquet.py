@@ -16,7 +16,7 @@ from typing import Any
 
 from rulerlib import files, packages
 from rulerlib.samples import Sample, read
-from rulerlib.store.questions import metadata
+from rulerlib.store import read_metadata
 
 
 def write(dataset: str | Path, output: str | Path) -> Path:
@@ -45,7 +45,7 @@ def write(dataset: str | Path, output: str | Path) -> Path:
     ParameterError
         If ``output`` cannot be written.
     """
-    return write_samples(output, read(dataset, Sample), metadata(Path(dataset)))
+    return write_samples(output, read(dataset, Sample), read_metadata(Path(dataset)))
 
 
 def write_samples(output: str | Path, samples: Iterable[Sample], about: Mapping[str, Any]) -> Path:

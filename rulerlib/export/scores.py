@@ -14,11 +14,10 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib import analysis, files, labels
+from rulerlib import analysis, files, labels, store
 from rulerlib.errors import ParameterError
 from rulerlib.runs import Run
-from rulerlib.store import answers
-from rulerlib.store.questions import UNSAID
+from rulerlib.store import DEFAULTS
 
 # The columns from the settings of the predictions, and from those of the dataset.
 SETTINGS = (
@@ -81,8 +80,8 @@ def rows(run: Run) -> list[dict[str, Any]]:
         part = table[(table["task"] == label) & (table["length"] == cell.length)]
         answered, means = analysis.of_measure(part), part.groupby("measure")["value"].mean()
         (mean,) = analysis.accuracy(part).to_dict("records")
-        settings = answers.read_settings(path)
-        dataset = {**UNSAID, **settings.get("dataset", {})}
+        settings = store.read_settings(path)
+        dataset = {**DEFAULTS, **settings.get("dataset", {})}
         row: dict[str, Any] = {"model": cell.model, "language": cell.language}
         row |= {"task": cell.label, "length": cell.length, "n": len(answered)}
         row |= {name: mean[name] for name in ("measure", "mean", "low", "high")}

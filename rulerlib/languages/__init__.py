@@ -288,7 +288,7 @@ def _pattern_of(template: str) -> re.Pattern[str]:
 
 def _read_text(path: Path) -> str:
     try:
-        return files.read_text(path)
+        return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{path}: cannot be read ({reason}).") from error
@@ -398,7 +398,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     if not path.exists() and path.stem in NEEDED_BY:
         raise MissingWordingError(f"{path} is missing{_needed_by(path.stem, path.name)}.")
     try:
-        return tomllib.loads(files.read_text(path))
+        return tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read as {what} ({error}).") from error
 

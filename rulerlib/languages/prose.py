@@ -25,7 +25,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib import files
 from rulerlib.errors import DataError
 from rulerlib.haystack import Haystack
 from rulerlib.languages import read_toml
@@ -50,7 +49,7 @@ class Narrator:
 
     def __init__(self, path: Path) -> None:
         self._path, self._table = path, read_toml(path, "scenes of a language pack")
-        self.digest = hashlib.sha256(files.read_text(path).encode()).hexdigest()[:16]
+        self.digest = hashlib.sha256(path.read_text("utf-8").encode()).hexdigest()[:16]
         self._written, self._sizes = list[str](), [0]
         self._more = self._paragraphs()
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import commands, files, models, parsing, predict, samples
+from rulerlib import commands, files, models, parsing, predict, samples, store
 from rulerlib.errors import ParameterError, RulerError, shortened
 from rulerlib.languages import Language
 from rulerlib.memory import measures, outside, presets
@@ -55,7 +55,6 @@ from rulerlib.memory.work import (
 from rulerlib.models import Model
 from rulerlib.progress import Progress
 from rulerlib.samples import Sample
-from rulerlib.store import questions
 
 BESIDE = ("span_short", "random", "rag", "oracle")
 """The presets with which a memory of your own is compared."""
@@ -121,7 +120,7 @@ def run_one(job: Work, model: Model, progress: Progress | None = None) -> None:
         If a guard stops it, a file is damaged, or the model fails.
     """
     with files.lock(job.file(METRICS)):
-        path = questions.write(Questions(job, model), job.questions_path.parent)
+        path = store.write_questions(Questions(job, model), job.questions_path.parent)
         predict.predict(
             path, model, job.answers_path, job.preset.format(job.pack), job.preset.decoding(),
             progress=progress, cell=job.cell.settings(),

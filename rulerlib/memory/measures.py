@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import rulerlib
-from rulerlib import files, samples
+from rulerlib import files, samples, store
 from rulerlib.errors import DataError, RulerError
 from rulerlib.languages import Language
 from rulerlib.memory import spatial
@@ -34,7 +34,6 @@ from rulerlib.metrics import short_answers
 from rulerlib.metrics.short_answers import em_norm, number
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
-from rulerlib.store import answers, questions
 
 SCORING = Scoring(
     ("em_norm", "em_raw", "f1_words", "part_match"),
@@ -172,7 +171,7 @@ def rows(job: Work) -> Iterator[dict[str, Any]]:
     DataError
         If answers are missing or a file is damaged.
     """
-    given, tokens = answers.read_predictions(job.answers_path), job.reader().tokenizer
+    given, tokens = store.read_predictions(job.answers_path), job.reader().tokenizer
     if [answer.index for answer in given] != list(range(job.asked)):
         raise DataError(f"{job.answers_path}: there is no answer to some of the questions.")
     lengths = {each.outputs[0] for each in given if each.others["facts"]["kind"] == "length"}
@@ -365,7 +364,7 @@ def is_measured(job: Work) -> bool:
     values = samples.read_object(path)
     was = values.get("settings", {}).get("preset") or {}
     remedy = f"remove {path.parent}, or choose another root"
-    questions.compare(path, was, job.preset.to_dict(), remedy=remedy)
+    store.compare(path, was, job.preset.to_dict(), remedy=remedy)
     return bool(values.get("primary_em") == job.primary_em)
 
 

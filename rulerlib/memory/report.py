@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from rulerlib import labels, show
+from rulerlib import labels, show, store
 from rulerlib.errors import ParameterError, dictionary, one_of
 from rulerlib.escaping import Html, markup
 from rulerlib.files import home
@@ -25,7 +25,6 @@ from rulerlib.memory.suites import SUITES
 from rulerlib.memory.work import Values, Work, expand
 from rulerlib.parsing import notebook_parameters, values_of
 from rulerlib.samples import Prediction
-from rulerlib.store import answers
 
 # The parameters that all pieces of work share.
 _OF_ALL = ("model", "engine", "engine_options", "length", "profile", "probes", "primary_em")
@@ -203,7 +202,7 @@ class MemoryReport:
             asked = same == (first.recipe.language, first.cell.label)
             if asked and job.file(work.METRICS).exists():
                 name = labels.model(job.preset.name, job.engine)
-                given.append((name, answers.read_predictions(job.answers_path, 1)[0]))
+                given.append((name, store.read_predictions(job.answers_path, 1)[0]))
         return show_answers(given)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib import files, labels, samples
+from rulerlib import labels, samples
 from rulerlib.analysis.accuracy import groups_of
 from rulerlib.analysis.scores import nothing
 from rulerlib.errors import DataError, ParameterError, shortened
@@ -67,7 +67,7 @@ def read(root: str | Path) -> pd.DataFrame:
     root = Path(root)
     if not root.is_dir():
         raise ParameterError("root", str(root), "a folder that exists")
-    rows = of_runs({path.parent for path in files.within(root, "metrics.json")})
+    rows = of_runs({path.parent for path in sorted(root.rglob("metrics.json"))})
     return rows if len(rows) else nothing(f"There are no metrics below {root}.", _COLUMNS)
 
 

@@ -1,6 +1,6 @@
 """A piece of work: one suite, one preset and one model, and the paths of its files.
 
-Its questions and answers are those of a `rulerlib.store.cell.Cell`, as in all other runs.
+Its questions and answers are those of a `rulerlib.store.Cell`, as in all other runs.
 
 >>> hei_nw = presets.load("memory/hei_nw", {"gate": False})
 >>> work = Work(Recipe("episodic", size=50, seed=1337), hei_nw)
@@ -35,7 +35,7 @@ from rulerlib.memory.presets import Preset
 from rulerlib.memory.suites import SUITES, Recipe
 from rulerlib.models import reference
 from rulerlib.prompts import Frame
-from rulerlib.store.cell import Cell
+from rulerlib.store import Cell
 
 Values = Any
 """A value or several: a list, or a text with commas between them."""

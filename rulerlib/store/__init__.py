@@ -1,1 +1,0 @@
-"""The files of a run: their paths (`cell`), and the formats of `questions` and `answers`."""

@@ -2,11 +2,6 @@
 
 The first command resumes; the second writes the tables::
 
-    rulerlib memory --language da,en --sizes 50
-    python -m book.memory_tables runs/memory book/results/memory
-
-The reference reader has its own folders::
-
     rulerlib memory --language da,en --sizes 50 --model reference \\
         --engine reference --root runs/reference
     python -m book.memory_tables runs/reference book/results/memory/reference
@@ -17,7 +12,6 @@ True
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,80 +19,54 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rulerlib
-from book.tables import ABOUT, DECIMALS, Tables, titled
+from book.tables import ABOUT, DECIMALS, Tables
 from rulerlib import files
 from rulerlib.errors import RulerError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = ("scores", "floors", "stores", "fates", "compared", "ways", "capacity")
-
-# Settings files of the runs.
-SETTINGS = "*.settings.json"
+TABLES = ("scores", "floors", "stores", "fates", "compared", "capacity")
 
 SATURATED, GAIN = 0.6, 0.08
 """The two targets: the maximum without a memory, and the minimum gain with one."""
 
-TARGET_SIZE = 200
-"""Number of episodes for the second target, if it was measured."""
-
 NO_MEMORY = ("core", "span_short")
 """Presets that see nothing of the taught texts."""
 
-WHOLE = ("n", "left_out")
-"""Columns of counts with missing values."""
 
-RUNS, QUESTIONS = "runs", "questions"
-"""Names in ``about`` of the numbers of runs and questions."""
-
-
-def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.DataFrame]:
+def tabulate(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return all tables by the names in `TABLES`, and ``about``.
 
     Parameters
     ----------
     rows
-        One row per question, from `rulerlib.memory.results.read`. Rows with parameters are points
+        One row per question, from `rulerlib.memory.tables.read`. Rows with parameters are points
         of the capacity curve only.
-    weights
-        Hashes of the weights.
     """
     import pandas as pd
 
-    from rulerlib.memory import results, tables
+    from rulerlib.memory import tables
 
     matrix = rows[rows["knobs"] == ""]
-    # Larger sets include the smaller ones.
-    largest, by = _largest(matrix), results.BY
-    fates = tables.fates(largest, by)
+    fates = tables.fates(matrix)
     told = {
         "rulerlib": rulerlib.__version__,
         "python": platform.python_version(),
         "model": ", ".join(dict.fromkeys(rows["model"])),
-        "weights": ", ".join(weights),
         "seeds": ", ".join(map(str, sorted(rows["seed"].unique()))),
-        RUNS: str(len(rows.drop_duplicates([*by, "knobs", "seed"]))),
-        QUESTIONS: str(len(rows)),
+        "runs": str(len(rows.drop_duplicates([*tables.BY, "knobs", "seed"]))),
+        "questions": str(len(rows)),
     }
     return {
-        "scores": tables.table(matrix, by),
-        "floors": tables.floors(matrix, by),
-        "stores": tables.store_table(largest, by),
+        "scores": tables.table(matrix),
+        "floors": tables.floors(matrix),
+        "stores": tables.store_table(matrix),
         "fates": fates[fates["count"] > 0].reset_index(drop=True),
-        "compared": tables.compared(matrix, by),
-        "ways": tables.routes(largest, by),
+        "compared": tables.compared(matrix),
         "capacity": tables.capacity(rows),
         ABOUT: pd.DataFrame(told.items(), columns=["name", "value"]),
     }
-
-
-def _largest(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the largest set of each suite among those with the most presets."""
-    by = ["model", "language", "suite"]
-    counts = table.groupby([*by, "size"])["preset"].nunique().reset_index(name="presets")
-    best = counts.sort_values(["presets", "size"]).groupby(by).tail(1)
-    return table.merge(best[[*by, "size"]])
 
 
 def make(root: str | Path, folder: str | Path) -> Path:
@@ -107,18 +75,14 @@ def make(root: str | Path, folder: str | Path) -> Path:
     Raises
     ------
     RulerError
-        As `rulerlib.memory.results.read`.
+        As `rulerlib.memory.tables.read`.
     """
-    from rulerlib.memory import results
+    from rulerlib.memory import tables
 
-    folder = Path(folder)
-    rows = results.read(root)
-    settings = (json.loads(path.read_text("utf-8")) for path in Path(root).rglob(SETTINGS))
-    weights = sorted({str(each["weights"]) for each in settings if each.get("weights")})
-    for name, table in tabulate(rows, weights).items():
-        with files.replacing(folder / f"{name}.csv") as file:
+    for name, table in tabulate(tables.read(root)).items():
+        with files.replacing(Path(folder) / f"{name}.csv") as file:
             table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")
-    return folder
+    return Path(folder)
 
 
 def _target(
@@ -129,7 +93,7 @@ def _target(
     worst, best = (low, high) if sign > 0 else (high, low)
     verdict = "reached" if sign * (worst - level) >= 0 else "cannot be told yet"
     verdict = "missed" if sign * (best - level) < 0 else verdict
-    named = {name: row[name] for name in ("model", "language", "suite", "size", "preset", "n")}
+    named = {name: row[name] for name in ("language", "suite", "size", "preset", "n")}
     measured = dict(zip(("value", "value low", "value high"), values, strict=True))
     return {**named, "target": target, **measured, "verdict": verdict}
 
@@ -142,23 +106,17 @@ class MemoryTables(Tables):
 
     def texts(self, name: str) -> set[str]:
         """Return the columns of a table that are text even where all of it looks like numbers."""
-        return {"name", "value"} if name == ABOUT else {"model", "method", "note"}
+        return {"name", "value"} if name == ABOUT else {"model", "note"}
 
     def _read(self, name: str) -> pd.DataFrame:
         table = super()._read(name)
         # Some presets are not compared, and a count that is missing would make others fractions.
-        return table.astype({column: "Int64" for column in table.columns if column in WHOLE})
+        return table.astype({"n": "Int64"}) if name == "compared" and len(table) else table
 
     def parts(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield the parts of a table by some columns, with titles; none if none are committed."""
         if self.there:
             yield from super().parts(name, *by)
-
-    def largest(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield parts of a table, as `parts` does, of the largest whole set of each suite."""
-        table = getattr(self, name)
-        for names, part in _largest(table).groupby(list(by), sort=False) if len(table) else ():
-            yield titled(names), part
 
     def targets(self) -> pd.DataFrame:
         """Return whether both targets are reached, a row for each system and language.
@@ -178,12 +136,10 @@ class MemoryTables(Tables):
                 values = [row[f"em_raw{end}"] for end in ("", " low", " high")]
                 lines.append(_target(row, f"em_raw below {SATURATED:.0%}", values, SATURATED, -1))
         several = differences[differences["suite"] == "episodic_multi"]
-        if (several["size"] == TARGET_SIZE).any():
-            several = several[several["size"] == TARGET_SIZE]
         for row in several[several["difference"].notna()].to_dict("records"):
             values = [row[name] for name in ("difference", "low", "high")]
             lines.append(_target(row, f"+{GAIN:.0%} of em", values, GAIN, 1))
-        return _largest(pd.DataFrame(lines)).drop(columns="model")
+        return pd.DataFrame(lines)
 
     def told(self, name: str) -> str:
         """Return the value of ``about`` for a name, or an empty text without committed tables."""
@@ -192,7 +148,7 @@ class MemoryTables(Tables):
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Make the tables: ``python -m book.memory_tables runs/memory book/results/memory``."""
+    """Make the tables: ``python -m book.memory_tables runs/reference book/results/memory``."""
     if len(arguments) != 2:
         sys.exit("Usage: python -m book.memory_tables RUNS FOLDER")
     try:

@@ -10,8 +10,8 @@ from rulerlib.memory.measures import COLUMNS
 from rulerlib.memory.presets import NAMES as PRESETS
 from rulerlib.memory.suites import SUITES
 
-SHORT = {"format": {"system_prompt": "short", "chat": True}, "tokens_to_generate": 8}
-FREE = {"format": {"system_prompt": None, "chat": True}, "tokens_to_generate": 32}
+SHORT = {"engine": "transformers", "format": "short", "decoding": {}, "tokens_to_generate": 8}
+FREE = {**SHORT, "format": "chat", "tokens_to_generate": 32}
 
 # How often what each preset delivers holds the facts, and how often it is then read rightly.
 SKILL = {
@@ -75,7 +75,7 @@ def runs(root, presets=PRESETS, suites=tuple(SUITES), size=50, seeds=(7,), probe
                 ]
                 knobs = {"facts": options["taught"]} if "taught" in options else {}
                 settings = {
-                    "work": {"preset": preset, "knobs": knobs, "changes": {}, "length": 2048},
+                    "work": {"preset": preset, "knobs": knobs, "changes": {}},
                     "cell": FREE if preset == "core" else SHORT,
                 }
                 name = f"{preset}-{suite}-{seed}-{size}-{options}".replace("/", "-")

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import urllib.parse
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from helpers_memory import finished, matrix, metrics, rows
 
 from conftest import ROOT
 from rulerlib import plugins
-from rulerlib.memory import presets, work
+from rulerlib.memory import presets, tables, work
 
 EXAMPLE = ROOT / "tests" / "outside" / "memory.py"
 MEMORY = "outside.memory:Memory"
@@ -67,7 +66,7 @@ def test_the_example_is_short_and_remembers(student, tmp_path):
     assert all(row["recall_at_5"] for row in rows(mine) if row["answerable"] == "1")
     # A folder for each episode, and a line for each text of its three sessions.
     files = sorted(mine.file(work.STORE).rglob("lines.txt"))
-    assert len(files) == json.loads(mine.file(work.TELEMETRY).read_text("utf-8"))["files"] == 6
+    assert len(files) == 6
     assert sum(len(file.read_text("utf-8").splitlines()) for file in files) == 120
 
 
@@ -84,17 +83,18 @@ def bench(folder: Path, *words: str, **more: str) -> str:
 
 def test_a_memory_is_named_on_the_command_line(tmp_path):
     shutil.copyfile(EXAMPLE, tmp_path / "my_memory.py")
-    words = ["run", "--system", "my_memory:Memory", "--suites", "semantic", "--sizes", "3",
+    words = ["--system", "my_memory:Memory", "--suites", "semantic", "--sizes", "3",
              "--seeds", "7", "--language", "en", "--model", "reference", "--engine", "reference",
              "--set", "k=3"]  # fmt: skip
     printed = bench(tmp_path, *words, PYTHONSAFEPATH="1")  # as an installed command has it
-    names = [line.split()[0] for line in printed.splitlines()[1:6]]
-    assert names == ["span_short", "random", "rag", "oracle", "my_memory:Memory"]
-    report = tmp_path / "runs" / "memory" / "report.html"
+    table = "\n".join(printed.splitlines()[1:6])
+    names = re.findall(r"^[\d.]+ +3  ([\w-]+),", table, re.MULTILINE)
+    assert names[:4] == ["span_short", "random-k_3", "rag-k_3", "oracle"]
+    assert re.fullmatch(r"my_memory-\w{4}-k_3", names[4])
     assert printed.endswith("report.html\n")
-    links = re.findall("href='([^']+)'", report.read_text("utf-8"))
-    assert len(links) == 2 * 5
-    assert all((report.parent / urllib.parse.unquote(link)).is_file() for link in links)
+    report = (tmp_path / "runs" / "memory" / "report.html").read_text("utf-8")
+    assert all(f"<h2>{heading}</h2>" in report for heading in tables.PAGE)
+    assert names[4].removesuffix("-k_3") in report
 
 
 def test_settings_are_part_of_the_name(tmp_path):
@@ -234,7 +234,7 @@ CHEATS = [
     ("return ['I know all that.']", "recalled the same texts for all 8 questions"),
     (
         "self.file.open('a').write(question); return texts[:k]",
-        r"mine-\w+ changed 'texts' in its store while it was asked",
+        r"mine-\w+ changed its store while it was asked",
     ),
     (
         "from rulerlib.memory.suites import Recipe\n"

@@ -41,7 +41,7 @@ def test_the_command_in_each_file_works(file, capsys):
     (command,) = [line for line in file.read_text().splitlines() if "rulerlib memory" in line]
     words = shlex.split(command.partition("rulerlib memory")[2])
     assert bench.main([*words, "--dry-run"]) == 0
-    assert "1 runs (0 finished), 2 questions" in capsys.readouterr().out
+    assert capsys.readouterr().out.endswith("1 runs, 2 questions\n")
     name = file.relative_to(presets.PRESETS).with_suffix("").as_posix()
     assert words[words.index("--presets") + 1] == name
 

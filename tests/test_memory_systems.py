@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from conftest import python
 from rulerlib import languages
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import ParameterError
 from rulerlib.memory import spatial
 from rulerlib.memory.episodes import Episode
 from rulerlib.memory.episodic_index import key_of
@@ -141,13 +141,6 @@ def test_any_text_can_be_taught_and_any_question_asked(tmp_path_factory, name, t
     for text, numbers in itertools.chain(*answers[0]):
         assert {*numbers} <= {*range(len(texts))}
         assert text in texts or name == "smpd", "only a plan is a text of its own"
-
-
-def test_damaged_texts_are_an_error(make):
-    system = make("rag", numbered("Corwin lives in Ely."))
-    system.path.write_text("{", "utf-8")
-    with pytest.raises(DataError, match=r"texts\.jsonl: damaged"):
-        opened("rag", system.path.parent, system.language)
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,8 @@ what a system recalls. All presets are compared with the same prompt format and 
 `rulerlib.memory.delivered`   which facts the texts of an outside memory state
 `rulerlib.memory.measures`    ``metrics.csv`` and ``metrics.json``
 `rulerlib.memory.reading`     the answer that follows from a prompt, for the reference reader
-`rulerlib.memory.results`     one row for each question of all runs
-`rulerlib.memory.tables`      scores, what was delivered, where answers were lost, comparisons
+`rulerlib.memory.tables`      scores, what was delivered, where answers were lost; comparisons
 `rulerlib.memory.plots`       figures of these tables
-`rulerlib.memory.page`        the page of a command
 `rulerlib.memory.report`      the parameters of `notebooks/memory.ipynb`
 ============================  =====================================================================
 """

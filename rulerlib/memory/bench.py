@@ -6,7 +6,7 @@
 
 The first command prints what would run, the second one is a small run, and the third one compares
 a memory of your own with none, with random texts, with a search, and with the facts themselves.
-Each ends with a page of tables, ``report.html``, and its Markdown version ``report.md``.
+Each ends with a page of tables, ``report.html``.
 
 All parameters are checked before anything is taught. An error stops only the piece of work in
 which it occurs. Finished work is skipped, and an interrupted command resumes.
@@ -15,15 +15,15 @@ which it occurs. Finished work is skipped, and an interrupted command resumes.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import itertools
 import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -31,33 +31,25 @@ from typing import Any
 import rulerlib
 from rulerlib import commands, files, models, parsing, predict, samples, store
 from rulerlib.errors import ParameterError, RulerError, shortened
-from rulerlib.languages import Language
-from rulerlib.memory import measures, outside, presets
+from rulerlib.memory import measures, outside, presets, work
 from rulerlib.memory.delivered import Needs
 from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.measures import GuardError
-from rulerlib.memory.outside import OutsideMemory, Recall
+from rulerlib.memory.outside import OutsideMemory, Recalls
 from rulerlib.memory.presets import Preset
 from rulerlib.memory.prompting import asked, beside, fitted, leak
 from rulerlib.memory.suites import PROFILES, SUITES
-from rulerlib.memory.system import Recalled, Text
-from rulerlib.memory.work import (
-    METRICS,
-    PRIMARY_EM,
-    SEEDS,
-    SIZES,
-    STORE,
-    TABLE,
-    TELEMETRY,
-    Work,
-    expand,
-)  # fmt: skip
+from rulerlib.memory.system import Recalled, System, Text
+from rulerlib.memory.work import METRICS, STORE, TABLE, TELEMETRY, Work
 from rulerlib.models import Model
 from rulerlib.progress import Progress
 from rulerlib.samples import Sample
 
 BESIDE = ("span_short", "random", "rag", "oracle")
 """The presets with which a memory of your own is compared."""
+
+AS_GIVEN = ("suites", "sizes", "seeds", "profile", "model", "engine", "root", "primary_em")
+"""The options that `rulerlib.memory.work.expand` takes as they are."""
 
 MAX_BARE = 0.1
 """The largest share of questions for which a text may be a bare answer that was never taught."""
@@ -79,7 +71,7 @@ def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        One sentence for each error or guard that stopped some of the work.
+        One sentence for each error or guard that stopped some of the work, and the first such work.
 
     Raises
     ------
@@ -87,9 +79,8 @@ def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
         If a parameter is not allowed, before anything is taught.
     """
     check(works)
-    for root in {job.root for job in works}:
-        files.check_writable(Path(root).expanduser())
-    stopped, model = dict[Work, str](), works[0].reader()
+    files.check_writable(Path(works[0].root).expanduser())
+    stopped, model = dict[str, Work](), works[0].reader()
     models.reserve(model, max(job.budget for job in works))
     with Progress(sum(job.asked for job in works), f"{len(works)} runs", quiet) as bar:
         for job in works:
@@ -98,17 +89,14 @@ def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
                 if not measures.is_measured(job):
                     run_one(job, model, bar)
             except RulerError as error:
-                stopped[job] = str(error)
+                stopped.setdefault(str(error), job)
             bar.skip(job.asked - (bar.n - before))
     for job in works:
-        _check_oracle(job, stopped)
-    by_sentence: dict[str, list[Work]] = {}
-    for job, sentence in stopped.items():
-        by_sentence.setdefault(sentence, []).append(job)
-    return tuple(
-        f"{jobs[0]}{f' and {len(jobs) - 1} more' if len(jobs) > 1 else ''}: {sentence}"
-        for sentence, jobs in by_sentence.items()
-    )
+        try:
+            _check_oracle(job)
+        except RulerError as error:
+            stopped.setdefault(str(error), job)
+    return tuple(f"{job}: {sentence}" for sentence, job in stopped.items())
 
 
 def run_one(job: Work, model: Model, progress: Progress | None = None) -> None:
@@ -121,17 +109,17 @@ def run_one(job: Work, model: Model, progress: Progress | None = None) -> None:
     """
     with files.lock(job.file(METRICS)):
         path = store.write_questions(Questions(job, model), job.questions_path.parent)
-        predict.predict(
-            path, model, job.answers_path, job.preset.format(job.pack), job.preset.decoding(),
-            progress=progress, cell=job.cell.settings(),
-        )  # fmt: skip
+        asking = job.preset.format(job.pack), job.preset.decoding()
+        about = job.cell.settings()
+        predict.predict(path, model, job.answers_path, *asking, progress=progress, cell=about)
         measures.write(job)
 
 
 class Questions:
     """The questions of a piece of work, each with what the memory recalled for it.
 
-    Iterating teaches the memory, unless the file of questions is already there.
+    Iterating teaches the memory; `rulerlib.store.write_questions` iterates only if the file of
+    questions is not there yet.
 
     Parameters
     ----------
@@ -158,53 +146,45 @@ class Questions:
 
     def _in_context(self) -> Iterator[Sample]:
         """Yield the questions of a preset without a memory system."""
-        places = itertools.count()
+        numbers = itertools.count()
         for item in self._job.recipe:
             for probe in item.episode.probes:
-                texts = in_context(self._job.preset.system, item.episode, probe)
-                yield self._sample(next(places), item.episode, probe, texts)
+                shown = in_context(self._job.preset.system, item.episode, probe)
+                yield self._sample(next(numbers), item.episode, probe, shown)
 
     def _recalled(self) -> list[Sample]:
         """Return the questions of a memory: for each episode teach, close, reopen, ask."""
-        job, name, made, log = self._job, self._job.preset.short, list[Sample](), _Log()
+        job, name = self._job, self._job.preset.short
+        made, recalls, stats, bare = list[Sample](), Recalls(), Counter[str](), 0
         temporary = tempfile.TemporaryDirectory(prefix="rulerlib-")
         with temporary as root, _memory(job) as teacher, _memory(job) as asker:
             for number, item in enumerate(job.recipe):
                 folder, episode = Path(root) / str(number), item.episode
                 folder.mkdir()
-                log.stats.update(self._teach(teacher, folder, episode))
-                before = _hashes(folder)
-                recalls = asker.recall(folder, [probe.text for probe in episode.probes])
-                changed = sorted(path for path, _ in before.items() ^ _hashes(folder).items())
-                if changed:
-                    raise GuardError(
-                        f"{name} changed {changed[0]!r} in its store while it was asked:"
-                        " recall must not change what is stored."
-                    )
-                for probe, (found, seconds) in zip(episode.probes, recalls, strict=True):
-                    texts = [text for text, _ in found]
-                    log.texts.append(texts)
-                    log.microseconds.append(round(seconds * 1e6))
+                for _, facts in itertools.groupby(episode.facts, key=attrgetter("session")):
+                    counted = teacher.teach(folder, [Text.of(fact) for fact in facts])
+                stats.update(counted)
+                taught = _hashes(folder)
+                found = asker.recall(folder, [probe.text for probe in episode.probes])
+                if _hashes(folder) != taught:
+                    raise GuardError(f"{name} changed its store while it was asked.")
+                recalls += found
+                for probe, (shown, _) in zip(episode.probes, found, strict=True):
+                    made.append(self._sample(len(made), episode, probe, shown))
                     if job.preset.is_outside:
                         needs = Needs(episode, probe, job.pack)
-                        log.bare += any(map(needs.is_bare_answer, texts))
-                    made.append(self._sample(len(made), episode, probe, found))
-            kept = any(path.is_file() for path in Path(root).rglob("*"))
-            # A memory from outside need not tell how many texts it keeps.
-            if not (kept if job.preset.is_outside else log.stats["stored"]):
+                        bare += any(needs.is_bare_answer(text) for text, _ in shown)
+            stats["bytes"] = sum(path.stat().st_size for path in _files(Path(root)))
+            if not stats["bytes"]:
                 raise GuardError(f"The store of {name} is empty after teaching.")
-            log.check(name, asker.requests, job.recipe.size)
-            log.write(job, Path(root))
+            _check_recalls(name, asker.requests, recalls, bare, job.recipe.size)
+            kept, times = job.file(STORE), [round(seconds * 1e6) for _, seconds in recalls]
+            with files.saving(kept):
+                shutil.rmtree(kept, ignore_errors=True)
+                shutil.copytree(root, kept)
+            telemetry = {"requests": len(recalls), **stats, "microseconds": times}
+            files.write_object(job.file(TELEMETRY), telemetry)
         return made
-
-    def _teach(
-        self, teacher: LocalMemory | OutsideMemory, folder: Path, episode: Episode
-    ) -> dict[str, float]:
-        """Teach an episode session by session, each on a memory that is opened anew."""
-        stats: dict[str, float] = {}
-        for _, told in itertools.groupby(episode.facts, key=attrgetter("session")):
-            stats = teacher.teach(folder, [Text.of(fact) for fact in told])
-        return stats
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -295,9 +275,8 @@ class Questions:
 
 def in_context(system: str, episode: Episode, probe: Probe) -> list[Recalled]:
     """Return the facts that a preset without a memory system shows, in their order."""
-    shown = {"none": (), "all": range(len(episode.facts)), "needed": sorted(probe.needs)}
-    numbers: Iterable[int] = shown[system]
-    return [Recalled(episode.facts[number].text, (number,)) for number in numbers]
+    shown = {"none": [], "all": range(len(episode.facts)), "needed": sorted(probe.needs)}
+    return [Recalled(episode.facts[number].text, (number,)) for number in shown[system]]
 
 
 # ---------------------------------------------------------------- the memory
@@ -306,80 +285,53 @@ def in_context(system: str, episode: Episode, probe: Probe) -> list[Recalled]:
 class LocalMemory:
     """A memory system of this package, opened for each call as an `OutsideMemory` is."""
 
-    def __init__(self, preset: Preset, language: Language) -> None:
-        self._preset, self._language = preset, language
-        self.requests = 0
+    def __init__(self, job: Work) -> None:
+        self._job, self.requests = job, 0
 
-    def _opened(self, folder: Path) -> Any:
-        return presets.opened(self._preset.system, folder, self._language, **self._preset.settings)
+    def _opened(self, folder: Path) -> System:
+        preset = self._job.preset
+        return presets.opened(preset.system, folder, self._job.pack, **preset.settings)
 
     def teach(self, folder: Path, texts: Sequence[Text]) -> dict[str, float]:
         """Teach the texts of one session of an episode; return what the system counts."""
         return outside.teach(self._opened(folder), texts)
 
-    def recall(self, folder: Path, asked_for: Sequence[str]) -> list[Recall]:
+    def recall(self, folder: Path, texts: Sequence[str]) -> Recalls:
         """Return what is recalled for each question about an episode."""
         system = self._opened(folder)
-        recalls = outside.recall(system, asked_for)
+        recalls = outside.recall(system, texts)
         self.requests += system.requests
-        return [Recall(texts, seconds) for texts, seconds in recalls]
+        return recalls
 
 
-@contextlib.contextmanager
-def _memory(job: Work) -> Iterator[LocalMemory | OutsideMemory]:
-    if not job.preset.is_outside:
-        yield LocalMemory(job.preset, job.pack)
-        return
-    with OutsideMemory(job.preset.system, job.preset.settings) as memory:
-        yield memory
+def _memory(job: Work) -> AbstractContextManager[LocalMemory | OutsideMemory]:
+    if job.preset.is_outside:
+        return OutsideMemory(job.preset.system, job.preset.settings)
+    return nullcontext(LocalMemory(job))
 
 
-@dataclass
-class _Log:
-    """What happened while a memory was taught and asked, and the guards on it."""
-
-    stats: Counter[str] = field(default_factory=Counter)
-    texts: list[list[str]] = field(default_factory=list)
-    microseconds: list[int] = field(default_factory=list)
-    bare: int = 0
-
-    def check(self, name: str, requests: int, episodes: int) -> None:
-        """Raise a `GuardError` if the numbers of a run would be misleading."""
-        texts, count = self.texts, len(self.texts)
-        if not requests:
-            raise GuardError(f"retrieval.requests == 0: {name} was never asked for anything.")
-        if not any(text.strip() for text in itertools.chain(*texts)):
-            raise GuardError(f"retrieval.hits == 0: {name} recalled nothing for {count} questions.")
-        if episodes > 1 and texts.count(texts[0]) == count:
-            raise GuardError(f"{name} recalled the same texts for all {count} questions.")
-        if self.bare > MAX_BARE * count:
-            raise GuardError(
-                f"{name} recalled an answer that was never taught, and nothing else, for"
-                f" {self.bare} of {count} questions: a memory recalls what it was taught."
-            )
-
-    def write(self, job: Work, root: Path) -> None:
-        """Keep the store, and write the telemetry."""
-        paths = [path for path in root.rglob("*") if path.is_file()]
-        telemetry = {
-            "requests": len(self.texts), "hits": sum(map(bool, self.texts)),
-            "files": len(paths), "bytes": sum(path.stat().st_size for path in paths),
-            **self.stats, "microseconds": self.microseconds,
-        }  # fmt: skip
-        store = job.file(STORE)
-        with files.saving(store):
-            shutil.rmtree(store, ignore_errors=True)
-            shutil.copytree(root, store)
-        files.write_object(job.file(TELEMETRY), telemetry)
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def _hashes(folder: Path) -> dict[str, str]:
-    """Return a hash of each file in a folder."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+def _hashes(folder: Path) -> dict[Path, str]:
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in _files(folder)}
+
+
+def _check_recalls(name: str, requests: int, recalls: Recalls, bare: int, episodes: int) -> None:
+    """Raise a `GuardError` if the numbers of a run would be misleading."""
+    recalled, count = [texts for texts, _ in recalls], len(recalls)
+    if not requests:
+        raise GuardError(f"retrieval.requests == 0: {name} was never asked for anything.")
+    if not any(text.strip() for text, _ in itertools.chain(*recalled)):
+        raise GuardError(f"retrieval.hits == 0: {name} recalled nothing for {count} questions.")
+    if episodes > 1 and recalled.count(recalled[0]) == count:
+        raise GuardError(f"{name} recalled the same texts for all {count} questions.")
+    if bare > MAX_BARE * count:
+        raise GuardError(
+            f"{name} recalled an answer that was never taught, and nothing else, for"
+            f" {bare} of {count} questions: a memory recalls what it was taught."
+        )
 
 
 # ---------------------------------------------------------------- checks
@@ -391,15 +343,12 @@ def check(works: Sequence[Work]) -> None:
     Raises
     ------
     ParameterError
-        If the model cannot take a system prompt or the length, if a question has no room, if two
-        pieces of work are the same, or if memories that are compared have different
-        ``recall_tokens``.
+        If the model cannot take a system prompt or the length, if a question has no room, or if
+        memories that are compared have different ``recall_tokens``.
     DataError, MissingExtraError
         If a tokenizer or a language pack cannot be read.
     """
-    if not works:
-        raise ParameterError("works", works, "at least one")
-    model, folders, limits = works[0].reader(), set[Path](), dict[Any, Preset]()
+    model, limits = works[0].reader(), dict[Any, Preset]()
     for job in works:
         preset = job.preset
         if preset.stores:
@@ -408,25 +357,19 @@ def check(works: Sequence[Work]) -> None:
                 allowed = f"{first.recall_tokens}, as in {first.short}, to be compared with it"
                 name = f"recall_tokens of {preset.short}"
                 raise ParameterError(name, preset.recall_tokens, allowed)
-        if job.folder in folders:
-            raise ParameterError("works", str(job), "left out, because it is there twice")
-        folders.add(job.folder)
         prompts = Questions(job, model)
         for probe in job.recipe.first.probes:
             prompts.check_room(probe.text)
 
 
-def _check_oracle(job: Work, stopped: dict[Work, str]) -> None:
-    """Stop a finished memory that is above its oracle by more than chance allows."""
+def _check_oracle(job: Work) -> None:
+    """Check that a finished memory is not above its oracle by more than chance allows."""
     if not job.preset.stores or not job.file(METRICS).exists():
         return
     same_asking = {name: getattr(job.preset, name) for name in presets.ASKED}
     oracle = replace(job, preset=presets.load("oracle", same_asking))
     if oracle.file(METRICS).exists():
-        try:
-            measures.check_below(job.preset.short, measures.rows(oracle), measures.rows(job))
-        except RulerError as error:
-            stopped[job] = str(error)
+        measures.check_below(job.preset.short, measures.rows(oracle), measures.rows(job))
 
 
 # ---------------------------------------------------------------- the command
@@ -440,20 +383,19 @@ def _parser() -> argparse.ArgumentParser:
         "--suites episodic --presets rag --sizes 2 --seeds 7",
     )
     add = parser.add_argument
-    add("run", nargs="?", choices=["run"], help=argparse.SUPPRESS)
     add("--system", metavar="MODULE:CLASS", help=f"your memory, beside {', '.join(BESIDE)}")
     add("--suites", default="all", metavar="A,B", help=", ".join(SUITES))
     add("--presets", default="all", metavar="A,B", help=", ".join(presets.NAMES))
     # Numbers are read as text, so that wrong ones get the same error as everywhere else.
-    add("--sizes", default=",".join(map(str, SIZES)), metavar="N,N", help="episodes (50,200,1000)")
-    add("--seeds", default=",".join(map(str, SEEDS)), metavar="N,N", help="(1337,2025,4242)")
+    add("--sizes", default=work.SIZES, metavar="N,N", help="episodes (50,200,1000)")
+    add("--seeds", default=work.SEEDS, metavar="N,N", help="(1337,2025,4242)")
     add("--language", default="da", metavar="A,B", help="codes of languages (da)")
     add("--model", default="lille", help="a folder, a hub name, or lille")
     add("--engine", default="transformers", help=", ".join(models.ENGINES))
     add("--length", default="2048", help="tokens of a prompt and its answer (2048)")
     add("--profile", default="default", help=f"{', '.join(PROFILES)} (default)")
     add("--probes", default="1", help="questions for each episode (1)")
-    add("--primary-em", default="norm", metavar="EM", help=f"{', '.join(PRIMARY_EM)} (norm)")
+    add("--primary-em", default="norm", metavar="EM", help="norm or raw (norm)")
     for name, text in (
         ("--knob", "a knob of the suites that have it"),
         ("--set", "a setting of the presets that have it: gate=false, k=3"),
@@ -465,28 +407,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def table(works: Sequence[Work]) -> str:
-    """Return a line for each piece of work, with its score if it is finished, and the totals."""
-    rows = [("preset", "language", "suite", "questions", "facts", "EM", "file")]
-    finished = facts = 0
+def lines(works: Sequence[Work]) -> Iterator[str]:
+    """Yield a line for each piece of work, with its exact match if it is finished, and the sum."""
+    yield "   EM  questions  preset, language, suite: file"
     for job in works:
-        score, taught = "-", job.recipe.size * len(job.recipe.first.facts)
-        if job.file(METRICS).exists():
-            scores = samples.read_object(job.file(METRICS))["metrics"]
-            score = f"{scores[job.recipe.suite]['em']:.3f}"
-            finished += 1
-        facts += taught
-        preset = " ".join(
-            [job.preset.given, *map("{0[0]}={0[1]}".format, job.preset.changes.items())]
-        )
-        rows.append((preset, job.recipe.language, job.cell.label, f"{job.asked:,}",
-                     f"{taught:,}", score, str(job.file(TABLE))))  # fmt: skip
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    total = (
-        f"{len(works)} runs ({finished} finished), {sum(job.asked for job in works):,} questions"
-    )
-    return "\n".join([*lines, f"{total}, {facts:,} facts"])
+        score, path = "-", job.file(METRICS)
+        if path.exists():
+            score = f"{samples.read_object(path)['metrics'][job.recipe.suite]['em']:.3f}"
+        yield f"{score:>5}  {job.asked:9,}  {job}: {job.file(TABLE)}"
+    yield f"{len(works)} runs, {sum(job.asked for job in works):,} questions"
 
 
 @commands.command
@@ -500,28 +429,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Ctrl-C.
     """
     given = _parser().parse_args(arguments)
-    works = expand(
-        [*BESIDE, given.system] if given.system else given.presets, given.suites, given.sizes,
-        given.seeds, given.language, parsing.settings("knob", given.knob, "facts=50"),
-        parsing.settings("set", given.set, "k=3"),
-        model=given.model, engine=given.engine, length=parsing.value(given.length),
+    works = work.expand(
+        preset_names=[*BESIDE, given.system] if given.system else given.presets,
+        languages=given.language,
+        knobs=parsing.settings("knob", given.knob, "facts=50"),
+        changes=parsing.settings("set", given.set, "k=3"),
         engine_options=parsing.settings("engine-option", given.engine_option, "dtype=float32"),
-        profile=given.profile, probes=parsing.value(given.probes), root=given.root,
-        primary_em=given.primary_em,
-    )  # fmt: skip
+        probes=parsing.value(given.probes),
+        length=parsing.value(given.length),
+        **{name: getattr(given, name) for name in AS_GIVEN},
+    )
     if given.dry_run:
         check(works)
-        print(table(works))
+        print(*lines(works), sep="\n")
         return 0
     stopped = run(works)
-    print(table(works))
+    print(*lines(works), sep="\n")
     for sentence in stopped:
         print(sentence, file=sys.stderr)
     # It needs pandas.
-    from rulerlib.memory import page
+    from rulerlib.memory import tables
 
     path = Path(given.root).expanduser() / "report.html"
-    print(f"The page: {page.write(path, [job.folder for job in works], stopped)}")
+    print(f"The page: {tables.write_page(path, [job.folder for job in works], stopped)}")
     return 1 if stopped else 0
 
 

@@ -30,8 +30,7 @@ from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.sentences import reader
 from rulerlib.memory.system import Recalled
 from rulerlib.memory.work import METRICS, TABLE, TELEMETRY, Work
-from rulerlib.metrics import short_answers
-from rulerlib.metrics.short_answers import em_norm, number
+from rulerlib.metrics.short_answers import em_norm, f1, number
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 
@@ -179,36 +178,30 @@ def rows(job: Work) -> Iterator[dict[str, Any]]:
     # The answer that is right most often; of several, the first in the alphabet.
     constant = min(golds, key=lambda text: (-golds[text], text))
     times = _telemetry(job).get("microseconds")
-    recipe, preset = job.recipe, job.preset
+    recipe = job.recipe
     names = ("suite", "language", "profile", "size", "seed")
     same = {name: getattr(recipe, name) for name in names}
+    same |= {"preset": job.preset.short, "model": job.cell.model}
     for index, answer in enumerate(given):
         about = answer.others["facts"]
-        chance = 1 / len(lengths) if about["kind"] == "length" else about["chance"]
         episode, _, probe = answer.others["id"].rpartition("/")
         yield {
             **same,
-            "preset": preset.short,
-            "model": job.cell.model,
             "episode": episode,
             "probe": int(probe),
             "index": index,
-            "kind": about["kind"],
-            "question": about["question"],
+            **{name: about[name] for name in ("kind", "question", "taught", "cut", "recall")},
             "answer": answer.pred,
             "gold": answer.outputs[0],
             "golds": json.dumps(answer.outputs, ensure_ascii=False),
-            "too_long": min(map(tokens.count, answer.outputs)) > preset.max_new_tokens,
+            "too_long": min(map(tokens.count, answer.outputs)) > job.preset.max_new_tokens,
             "cut_off": not answer.others.get("finished", True),
-            "answerable": bool(about["needs"]),
-            "needed": len(about["needs"]),
-            "taught": about["taught"],
             "latency_ms": times[index] / 1e3 if times else None,
             "prompt_tokens": answer.others.get("prompt_tokens"),
             "constant": em_norm(constant, answer.outputs, recipe.language) == 1,
-            "chance": chance,
+            "chance": 1 / len(lengths) if about["kind"] == "length" else about["chance"],
             **_scored(answer, job),
-            **_delivered(about, job),
+            **_delivered(about, job.preset.system),
             **way(answer.pred, about, job.pack),
         }
 
@@ -225,50 +218,36 @@ def _scored(answer: Prediction, job: Work) -> dict[str, Any]:
     shape = SCORING.diagnose(pred, golds, code)
     # A date such as "29. juli" is a bare answer.
     is_date = reader(job.pack).day(pred.strip()) > 0
-    words = job.pack.section("episodic")["events"]["unknown"]
+    unknown = job.pack.section("episodic")["events"]["unknown"]
+    said = Counter(pred.split())
+    wanted = [Counter(gold.split()) for gold in golds]
     return {
         "em": int(values[f"em_{job.primary_em}"]),
         "em_raw": int(values["em_raw"]),
         "em_norm": int(values["em_norm"]),
-        "f1": f1(pred, golds),
+        "f1": max(f1((said & gold).total(), said.total(), gold.total()) for gold in wanted),
         "f1_norm": values["f1_words"],
         "part_match": int(values["part_match"] == 1),
         **{name: shape[name] for name in ("pred_len", "gold_len", "overlong")},
         "format_violation": bool(shape["format_violation"]) and not is_date,
-        "refused": refused(pred, words, code),
+        # An answer that is empty, or says that the answer is unknown.
+        "refused": not pred.strip() or em_norm(pred, unknown, code) == 1,
     }
 
 
-def f1(pred: str, golds: Sequence[str]) -> float:
-    """Return the F1 of the answer and the best gold, 0 to 1, on words separated by white space."""
-    said = Counter(pred.split())
-    wanted = [Counter(gold.split()) for gold in golds]
-    return max(
-        short_answers.f1((said & gold).total(), said.total(), gold.total()) for gold in wanted
-    )
-
-
-def refused(pred: str, unknown: Sequence[str], language: str) -> bool:
-    """Return whether an answer is empty or says that the answer is unknown."""
-    return not pred.strip() or em_norm(pred, unknown, language) == 1
-
-
-def _delivered(about: Mapping[str, Any], job: Work) -> dict[str, Any]:
+def _delivered(about: Mapping[str, Any], system: str) -> dict[str, Any]:
     """Return what the memory delivered; recall counts only what reached the prompt."""
-    delivered, needs, system = about["delivered"], about["needs"], job.preset.system
+    delivered, needs = about["delivered"], about["needs"]
     numbers = {number for each in delivered for number in each}
     ranks = bool(needs) and system not in ("none", "all")
-    stale = None
-    if about["kind"] in UPDATED:
-        stale = bool(numbers) and needs[-1] not in numbers
     return {
-        "cut": about["cut"],
+        "answerable": bool(needs),
+        "needed": len(needs),
         "recalled": len(delivered),
-        "recall": about["recall"],
         **{f"recall_at_{k}": recall_at(delivered, needs, k) if ranks else None for k in KS},
         "rr": reciprocal_rank(delivered, needs) if ranks else None,
         "in_prompt": int({*needs} == numbers) if needs else None,
-        "stale": stale,
+        "stale": bool(numbers) and needs[-1] not in numbers if about["kind"] in UPDATED else None,
         # A guard stops a prompt that holds more of the episode than was recalled.
         "leaked": False,
         "made": about["made"],
@@ -327,25 +306,33 @@ def write(job: Work) -> None:
     """
     table = list(rows(job))
     _check_refusals(job.preset.short, table)
-    telemetry = _telemetry(job)
-    telemetry.pop("microseconds", None)
     with files.replacing(job.file(TABLE)) as file:
         # Quotes keep a spreadsheet from guessing the type of a text.
         writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows([_cell(row[name]) for name in COLUMNS] for row in table)
-    # Written last: it says that the work is finished.
-    files.write_object(job.file(METRICS), {
-        "metrics": {job.recipe.suite: summary(table)},
+    sums = {name: sum(row[name] for row in table) for name in (*MEASURES, *FAULTS)}
+    metrics = {
+        **{name: round(sums[name] / len(table), 6) for name in MEASURES},
+        "n": len(table),
+        "diagnostics": {name: sums[name] for name in FAULTS},
+    }
+    telemetry = _telemetry(job)
+    telemetry.pop("microseconds", None)
+    preset, knobs = job.preset, job.recipe.changes
+    values = {
+        "metrics": {job.recipe.suite: metrics},
         "primary_em": job.primary_em,
         "telemetry": telemetry,
         "settings": {
-            "work": job.to_dict(),
-            "preset": job.preset.to_dict(),
+            "work": {"preset": preset.name, "changes": preset.changes, "knobs": knobs},
+            "preset": preset.to_dict(),
             "cell": job.cell.settings(),
             "rulerlib": rulerlib.__version__,
         },
-    })  # fmt: skip
+    }
+    # Written last: it says that the work is finished.
+    files.write_object(job.file(METRICS), values)
 
 
 def is_measured(job: Work) -> bool:
@@ -362,26 +349,16 @@ def is_measured(job: Work) -> bool:
     if not path.exists():
         return False
     values = samples.read_object(path)
-    was = values.get("settings", {}).get("preset") or {}
-    remedy = f"remove {path.parent}, or choose another root"
-    store.compare(path, was, job.preset.to_dict(), remedy=remedy)
-    return bool(values.get("primary_em") == job.primary_em)
-
-
-def summary(table: Sequence[Row]) -> dict[str, Any]:
-    """Return the means over all questions and the numbers of faults."""
-    sums = {name: sum(row[name] for row in table) for name in (*MEASURES, *FAULTS)}
-    means = {name: round(sums[name] / len(table), 6) for name in MEASURES}
-    return {**means, "n": len(table), "diagnostics": {name: sums[name] for name in FAULTS}}
+    was, now = values["settings"]["preset"], job.preset.to_dict()
+    store.compare(path, was, now, remedy=f"remove {path.parent}, or choose another root")
+    return bool(values["primary_em"] == job.primary_em)
 
 
 def _cell(value: Any) -> Any:
-    """Return a value as it is written in a table: 1 for True, nothing for None."""
+    """Return a value as it is written in a table: 1 for True, six decimals."""
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, float):
-        return round(value, 6)
-    return value
+    return round(value, 6) if isinstance(value, float) else value
 
 
 # ---------------------------------------------------------------- guards

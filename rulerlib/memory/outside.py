@@ -28,7 +28,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from rulerlib import plugins
 from rulerlib.errors import DataError, ParameterError, is_number
@@ -41,11 +41,8 @@ WANTED = "a class with teach(texts) and recall(question, k)"
 _PLAIN = (bool, int, float, str, list, dict, type(None))
 
 
-class Recall(NamedTuple):
-    """The texts recalled for one question, and the time in seconds."""
-
-    texts: list[Recalled]
-    seconds: float
+Recalls = list[tuple[list[Recalled], float]]
+"""The texts recalled for each question, and the time in seconds."""
 
 
 def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,14 +54,35 @@ def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         If there is no such class, it lacks a method, or it does not accept the settings.
     """
     kind = plugins.load_class("system", name, WANTED, "teach", "recall")
-    given = {key: value for key, value in settings.items() if key != "k"}
+    signature = inspect.signature(kind)
     try:
-        inspect.signature(kind).bind(Path(), **given)
+        signature.bind(Path(), **{key: value for key, value in settings.items() if key != "k"})
     except TypeError as error:
         raise ParameterError("system", name, f"{WANTED}; {kind.__name__}: {error}") from error
-    _, *others = inspect.signature(kind).parameters.values()
+    _, *others = signature.parameters.values()
     defaults = {each.name: each.default for each in others if isinstance(each.default, _PLAIN)}
     return {"k": 5, **defaults, **settings}
+
+
+def teach(memory: Any, texts: Sequence[Text]) -> dict[str, Any]:
+    """Teach an opened memory the texts of one session, close it, and return its ``stats()``."""
+    memory.teach(texts)
+    stats = dict(memory.stats()) if hasattr(memory, "stats") else {}
+    if hasattr(memory, "close"):
+        memory.close()
+    return stats
+
+
+def recall(memory: Any, questions: Sequence[str], *k: int) -> list[tuple[Any, float]]:
+    """Return for each question what an opened memory recalls and the seconds; close the memory."""
+    recalls = []
+    for question in questions:
+        start = time.perf_counter()
+        texts = memory.recall(question, *k)
+        recalls.append((texts, time.perf_counter() - start))
+    if hasattr(memory, "close"):
+        memory.close()
+    return recalls
 
 
 class OutsideMemory:
@@ -105,11 +123,10 @@ class OutsideMemory:
         DataError
             If a method of the memory fails.
         """
-        told = [{"text": text, **vars(text)} for text in texts]
-        stats: dict[str, float] = self._call("teach", str(folder), told)
-        return stats
+        stats = self._call("teach", str(folder), [{"text": text, **vars(text)} for text in texts])
+        return {name: value for name, value in stats.items() if is_number(value)}
 
-    def recall(self, folder: Path, questions: Sequence[str]) -> list[Recall]:
+    def recall(self, folder: Path, questions: Sequence[str]) -> Recalls:
         """Return what is recalled for each question about an episode.
 
         Raises
@@ -124,8 +141,8 @@ class OutsideMemory:
                 raise DataError(
                     f"{self._name}: recall did not return a list of at most {self._k} texts."
                 )
-            self.requests += 1
-            recalls.append(Recall([Recalled(text) for text in texts], seconds))
+            recalls.append(([Recalled(text) for text in texts], seconds))
+        self.requests += len(recalls)
         return recalls
 
     def _call(self, *message: Any) -> Any:
@@ -138,7 +155,7 @@ class OutsideMemory:
             code = self._process.exitcode
             raise DataError(f"{self._name}: its process ended (exit code {code}).") from error
         if "error" in answer:
-            raise DataError(f"{self._name}: {answer['error']}.")
+            raise DataError(f"{self._name}: {message[0]} failed ({answer['error']}).")
         return answer["value"]
 
 
@@ -150,37 +167,13 @@ def _serve(pipe: Any, name: str, options: str, empty: str) -> None:
     with contextlib.suppress(EOFError):
         while True:
             method, folder, values, *k = json.loads(pipe.recv_bytes())
-            answer: dict[str, Any]
             try:
                 memory = kind(Path(folder), **json.loads(options))
                 if method == "teach":
-                    stats = teach(memory, [Text(**text) for text in values])
-                    value: Any = {name: each for name, each in stats.items() if is_number(each)}
+                    value: Any = teach(memory, [Text(**text) for text in values])
                 else:
                     value = recall(memory, values, *k)
                 answer = {"value": value}
             except Exception as error:
-                reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-                answer = {"error": f"{method} failed ({reason})"}
+                answer = {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}
             pipe.send_bytes(json.dumps(answer, default=repr).encode())
-
-
-def teach(memory: Any, texts: Sequence[Text]) -> dict[str, Any]:
-    """Teach an opened memory the texts of one session, close it, and return its ``stats()``."""
-    memory.teach(texts)
-    stats = dict(memory.stats()) if hasattr(memory, "stats") else {}
-    if hasattr(memory, "close"):
-        memory.close()
-    return stats
-
-
-def recall(memory: Any, questions: Sequence[str], *k: int) -> list[tuple[Any, float]]:
-    """Return for each question what an opened memory recalls and the seconds; close the memory."""
-    recalls = []
-    for question in questions:
-        start = time.perf_counter()
-        texts = memory.recall(question, *k)
-        recalls.append((texts, time.perf_counter() - start))
-    if hasattr(memory, "close"):
-        memory.close()
-    return recalls

@@ -9,8 +9,8 @@ changes, and checks the result.
 >>> load("memory/hei_nw", {"gates": False})
 Traceback (most recent call last):
 rulerlib.errors.ParameterError: setting of memory/hei_nw is 'gates', but must be one of k, gate, \
-w_novelty, w_reward, w_pin, threshold, recall_tokens, \
-use_chat_template, system_prompt, max_new_tokens (did you mean 'gate'?).
+w_novelty, w_reward, w_pin, threshold, use_chat_template, system_prompt, max_new_tokens, \
+recall_tokens (did you mean 'gate'?).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 from pydantic import Field
 
 from rulerlib import files, languages, plugins
-from rulerlib.errors import ParameterError, dictionary, one_of, validated
+from rulerlib.errors import ParameterError, dictionary, nearest, one_of, validated
 from rulerlib.languages import Language
 from rulerlib.memory import outside
 from rulerlib.memory.prompting import wording
@@ -62,6 +62,9 @@ SYSTEMS = {
 ASKED = ("use_chat_template", "system_prompt", "max_new_tokens")
 """The settings of how a question is asked. The names of folders show them in other ways."""
 
+OWN = (*ASKED, "recall_tokens")
+"""The settings of a preset besides those of its system."""
+
 
 @validated
 class Preset:
@@ -88,8 +91,6 @@ class Preset:
         The maximum length of an answer, in tokens.
     changes
         The settings that differ from the file.
-    given
-        The name that `load` accepts: of a preset, a file, or a class.
 
     Raises
     ------
@@ -105,11 +106,10 @@ class Preset:
     system_prompt: str | None = None
     max_new_tokens: int = Field(8, ge=1)
     changes: Mapping[str, Any] = field(default_factory=dict)
-    given: str = ""
 
     def __post_init__(self) -> None:
-        settings = _settings(self.name, self.system, self.settings)
-        object.__setattr__(self, "settings", settings)
+        given = dictionary("settings", self.settings, '{"k": 5}')
+        object.__setattr__(self, "settings", _settings(self.name, self.system, given))
         # This checks the system prompt.
         PromptFormat(chat=self.use_chat_template, system_prompt=self.system_prompt)
 
@@ -136,16 +136,10 @@ class Preset:
         return "-".join(words)
 
     def format(self, language: Language) -> PromptFormat:
-        """Return how questions are asked in a language.
-
-        Raises
-        ------
-        DataError
-            If the language has no wording for memories.
-        """
-        text, english = self.system_prompt, wording(languages.load("en"))["system"]
-        for name, worded in english.items():
-            if self.system_prompt in (name, worded):
+        """Return how questions are asked in a language."""
+        text = self.system_prompt
+        for name, english in wording(languages.load("en"))["system"].items():
+            if self.system_prompt in (name, english):
                 text = wording(language)["system"][name]
         # A chat has turns that end; in plain text a line break ends the answer.
         stop = () if self.use_chat_template else ("\n",)
@@ -157,15 +151,14 @@ class Preset:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that changes an answer as plain data."""
-        names = ("name", "system", "settings", "recall_tokens", *ASKED)
-        values = {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name) for name in ("name", "system", "settings", *OWN)}
         if self.is_outside:
             values["source"] = plugins.source_hash(self.system)
         return values
 
     def changeable(self) -> dict[str, Any]:
         """Return the settings that can be changed, with their values."""
-        names = ("recall_tokens", *ASKED) if self.stores else ASKED
+        names = OWN if self.stores else ASKED
         return {**self.settings, **{name: getattr(self, name) for name in names}}
 
     def changed(self, changes: Mapping[str, Any]) -> Preset:
@@ -179,17 +172,16 @@ class Preset:
         now, made = self.changeable(), {**self.changes}
         for name, value in dictionary("changes", changes, '{"gate": False}').items():
             one_of(f"setting of {self.name}", name, now)
-            # Not ==, because True == 1.
-            if json.dumps(value, default=str) != json.dumps(now[name], default=str):
+            # With the type, because True == 1.
+            if (type(value), value) != (type(now[name]), now[name]):
                 made[name] = value
         settings = {name: made.get(name, value) for name, value in self.settings.items()}
         own = {name: value for name, value in made.items() if name not in settings}
         return dataclasses.replace(self, **own, settings=settings, changes=made)
 
 
-def _settings(preset: str, system: str, given: Any) -> dict[str, Any]:
+def _settings(preset: str, system: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return all settings of a system, defaults included."""
-    given = dictionary("settings", given, '{"k": 5}')
     if plugins.is_plugin(system):
         return outside.settings_of(system, given)
     if one_of("system", system, (*IN_CONTEXT, *SYSTEMS)) in IN_CONTEXT:
@@ -214,8 +206,6 @@ def opened(system: str, folder: str | Path, language: Language, **settings: Any)
     ------
     ParameterError
         If there is no such system or a setting is not allowed.
-    DataError
-        If the folder holds damaged files.
     """
     kind: type[System] = _class(one_of("system", system, SYSTEMS))
     return kind(folder, kind.settings_class(**settings), language)
@@ -230,8 +220,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         One of `NAMES` or `WORKED`, the path of a file that ends in ``.yaml``, or a class
         ``package.module:Memory``, which is asked in the same way as ``rag``.
     changes
-        Settings by name: those of the system, ``recall_tokens``,
-        ``use_chat_template``, ``system_prompt`` and ``max_new_tokens``.
+        Settings by name: those of the system, and `OWN`.
 
     Raises
     ------
@@ -239,33 +228,30 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         If there is no such preset or setting, or a value is not allowed.
     DataError
         If the file cannot be read.
-    MissingExtraError
-        If `pyyaml` is not installed.
     """
-    own = (*NAMES, *WORKED)
-    if name not in own:
-        name = plugins.full_name("system", name)
-    is_class = plugins.is_plugin(name)
-    if isinstance(name, str) and name.endswith(".yaml"):
+    if name in (*NAMES, *WORKED):
+        return _read(name, PRESETS / f"{name}.yaml").changed(changes or {})
+    name = plugins.full_name("system", name)
+    if plugins.is_plugin(name):
+        preset = _read(name.partition(":")[0], PRESETS / "rag.yaml", system=name, settings={})
+    elif str(name).endswith(".yaml"):
         path = files.named("preset", name, "the name of a preset, or a file in .yaml")
+        preset = _read(path.stem, path)
     else:
-        path = PRESETS / f"{'rag' if is_class else one_of('preset', name, own)}.yaml"
-    values = settings_file(path, "a list of settings")
-    if is_class:
-        values |= {"system": name, "settings": {}}
-    allowed = ("system", "settings", "recall_tokens", *ASKED)
+        raise ParameterError("preset", name, nearest(name, (*NAMES, *WORKED)))
+    text = json.dumps(preset.to_dict(), sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:4]
+    return dataclasses.replace(preset, name=f"{preset.name}-{digest}").changed(changes or {})
+
+
+def _read(name: str, path: Path, **others: Any) -> Preset:
+    """Return the preset in a file, with some other values."""
+    values = {**settings_file(path, "a list of settings"), **others}
     try:
         for setting in values:
-            one_of("the setting", setting, allowed)
+            one_of("the setting", setting, ("system", "settings", *OWN))
         if "system" not in values:
             raise ParameterError("system", None, "given")
-        preset = Preset(name, **values, given=name)
+        return Preset(name, **values)
     except ParameterError as error:
         raise ParameterError(error.parameter, error.value, f"{error.allowed}, in {path}") from error
-    if name not in own:
-        stem = name.partition(":")[0] if is_class else path.stem
-        content = {**values, "source": preset.to_dict().get("source")}
-        text = json.dumps(content, sort_keys=True, default=str)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:4]
-        preset = dataclasses.replace(preset, name=f"{stem}-{digest}")
-    return preset.changed(changes or {})

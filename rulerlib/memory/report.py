@@ -7,8 +7,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Self
@@ -16,21 +15,15 @@ from typing import Any, Self
 import pandas as pd
 
 from rulerlib import labels, show, store
-from rulerlib.errors import ParameterError, dictionary, one_of
-from rulerlib.escaping import Html, markup
+from rulerlib.errors import ParameterError
+from rulerlib.escaping import Html
 from rulerlib.files import home
-from rulerlib.memory import bench, results, tables, work
-from rulerlib.memory.episodes import Episode, Fact, Probe
-from rulerlib.memory.suites import SUITES
-from rulerlib.memory.work import Values, Work, expand
+from rulerlib.memory import bench, tables
+from rulerlib.memory.work import METRICS, Values, Work, expand
 from rulerlib.parsing import notebook_parameters, values_of
-from rulerlib.samples import Prediction
 
 # The parameters that all pieces of work share.
 _OF_ALL = ("model", "engine", "engine_options", "length", "profile", "probes", "primary_em")
-
-# Number of facts of an episode to show in addition to the needed ones.
-_FIRST_FACTS = 12
 
 
 @dataclass(frozen=True)
@@ -114,18 +107,12 @@ class MemoryReport:
     @cached_property
     def curve(self) -> list[Work]:
         """The work of the capacity curve."""
-        if self.facts in ((), [], ""):
-            return []
-        defaults, works = vars(SUITES[tables.CAPACITY].knobs), []
-        given = dictionary("knobs", self.knobs, "{}")
-        for number in values_of("facts", self.facts):
-            knobs = {name: value for name, value in given.items() if name in defaults}
-            knobs["facts"] = number
-            # The default number is no change, and so no work of its own.
-            if number == defaults["facts"] and self.profile == "default":
-                del knobs["facts"]
-            works += self._expanded(tables.CAPACITY, self.facts_size, knobs)
-        return works
+        numbers = values_of("facts", self.facts) if self.facts else []
+        works = [
+            self._expanded(tables.CAPACITY, self.facts_size, {"facts": number})
+            for number in numbers
+        ]
+        return [job for part in works for job in part]
 
     def _expanded(self, suites: Values, sizes: Values, knobs: Mapping[str, Any]) -> list[Work]:
         same = {name: getattr(self, name) for name in _OF_ALL}
@@ -134,25 +121,12 @@ class MemoryReport:
             options = {"tokenizer": self.engine_options.get("tokenizer", self.model)}
             reader = {"model": "reference", "engine": "reference", "engine_options": options}
             readers.append({**same, **reader})
+        asked, root = (self.seeds, self.language, knobs, self.changes), str(home() / self.output)
         return [
-            job for reader in readers for job in expand(
-                self.presets, suites, sizes, self.seeds, self.language, knobs, self.changes,
-                root=str(home() / self.output), **reader,
-            )
-        ]  # fmt: skip
-
-    def example(self, suite: str | None = None) -> Html:
-        """Return the first episode of a suite, with its first question.
-
-        Parameters
-        ----------
-        suite
-            One of the suites that are asked. If None, the first one.
-        """
-        first = {job.recipe.suite: job for job in reversed(self.works)}
-        job = first[one_of("suite", suite or self.works[0].recipe.suite, first)]
-        episode = job.recipe.first
-        return show_episode(episode, episode.probes[0], language=job.recipe.language)
+            job
+            for reader in readers
+            for job in expand(self.presets, suites, sizes, *asked, root=root, **reader)
+        ]
 
     def run(self) -> tuple[str, ...]:
         """Run what is not finished; return a sentence for each error that stopped some of it.
@@ -162,95 +136,28 @@ class MemoryReport:
         RulerError
             As `rulerlib.memory.bench.run`.
         """
-        works = {job.folder: job for job in (*self.works, *self.curve)}
-        by_engine = sorted(works.values(), key=lambda job: job.engine == "reference")
-        parts = itertools.groupby(by_engine, key=lambda job: job.engine)
-        return tuple(itertools.chain(*(bench.run([*part]) for _, part in parts)))
-
-    def told(self, stopped: tuple[str, ...]) -> str:
-        """Return what stopped some of the work as one text."""
-        return " ".join(stopped) or "Nothing stopped any of the runs."
-
-    def plan(self) -> pd.DataFrame:
-        """Return a row for each set of episodes, with the number of presets that are asked."""
-        sets: dict[tuple[str, str], list[Work]] = {}
+        readers: dict[str, list[Work]] = {}
         for job in (*self.works, *self.curve):
-            sets.setdefault((job.recipe.language, job.cell.label), []).append(job)
-        names = ("suite", "language", "size", "seed")
-        return pd.DataFrame([
-            {**{name: getattr(jobs[0].recipe, name) for name in names},
-             "facts": len(jobs[0].recipe.first.facts), "questions": jobs[0].asked,
-             "presets": len({job.preset.short for job in jobs})}
-            for jobs in sets.values()
-        ])  # fmt: skip
+            readers.setdefault(job.engine, []).append(job)
+        return tuple(sentence for works in readers.values() for sentence in bench.run(works))
 
     @property
     def rows(self) -> pd.DataFrame:
-        """One row for each question that was answered, see `rulerlib.memory.results`."""
-        return results.of_runs({job.folder for job in self.works})
+        """One row for each question that was answered, see `rulerlib.memory.tables.read`."""
+        return tables.of_runs(job.folder for job in self.works)
 
     @property
     def curve_rows(self) -> pd.DataFrame:
         """The same for the capacity curve."""
-        return results.of_runs({job.folder for job in self.curve})
+        return tables.of_runs(job.folder for job in self.curve)
 
     def answers(self) -> Html:
-        """Return the first question and the model's answer to it, by preset."""
-        first, given = self.works[0], []
+        """Return the prompt of the first question and the model's answer to it, by preset."""
+        boxes, first = [], self.works[0]
         for job in self.works:
-            same = job.recipe.language, job.cell.label
-            asked = same == (first.recipe.language, first.cell.label)
-            if asked and job.file(work.METRICS).exists():
-                name = labels.model(job.preset.name, job.engine)
-                given.append((name, store.read_predictions(job.answers_path, 1)[0]))
-        return show_answers(given)
-
-
-def show_episode(taught: Episode, probe: Probe, language: str = "") -> Html:
-    """Return the facts of an episode, with the needed ones marked, and a question.
-
-    Parameters
-    ----------
-    probe
-        One of its questions.
-    language
-        The code of the language for screen readers; by default that of the page.
-    """
-    boxed, lines, mark = list[str](), list[str](), show.MARKS["needle"]
-
-    def shown(fact: Fact) -> bool:
-        return fact.number < _FIRST_FACTS or fact.number in probe.needs
-
-    for is_shown, facts in itertools.groupby(taught.facts, key=shown):
-        if not is_shown:
-            left = f"[… {len([*facts])} facts …]"
-            boxed.append(left)
-            lines.append(left)
-            continue
-        for fact in facts:
-            needed, line = fact.number in probe.needs, markup(fact.text)
-            boxed.append(f"<mark style='{mark}'>{line}</mark>" if needed else line)
-            lines.append(f"{fact.text} ← needed" if needed else fact.text)
-    wanted, facts_shown = ", ".join(probe.golds), "\n".join(boxed)
-    spoken_in = f" lang='{markup(language)}'" if language else ""
-    return Html(
-        f"<div{spoken_in} style='{show.BOX}'>{facts_shown}\n\n<b>{markup(probe.text)}</b></div>"
-        f"<div><mark style='{mark}'>needed for the answer</mark>"
-        f" <b>{show.REFERENCE}</b> <bdi{spoken_in}>{markup(wanted)}</bdi></div>",
-        "\n".join([*lines, "", probe.text, f"{show.REFERENCE} {wanted}"]),
-    )
-
-
-def show_answers(given: Iterable[tuple[str, Prediction]]) -> Html:
-    """Return a box for each memory with the prompt and the answer.
-
-    Parameters
-    ----------
-    given
-        The name of a preset, and the answer.
-    """
-    boxes = []
-    for name, record in given:
-        wanted, language = ", ".join(record.outputs), record.others.get("language", "")
-        boxes.append(show.answer_box(name, record.pred, wanted, language, record.input))
-    return show.stacked(boxes)
+            if job.recipe is first.recipe and job.file(METRICS).exists():
+                answer = store.read_predictions(job.answers_path, 1)[0]
+                name, wanted = labels.model(job.preset.name, job.engine), ", ".join(answer.outputs)
+                language = job.recipe.language
+                boxes.append(show.answer_box(name, answer.pred, wanted, language, answer.input))
+        return show.stacked(boxes)

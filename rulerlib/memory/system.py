@@ -14,12 +14,9 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from rulerlib.errors import DataError, validated
+from rulerlib.errors import validated
 from rulerlib.languages import Language
 from rulerlib.memory.episodes import Fact
-
-TEXTS = "texts.jsonl"
-"""The file with the texts that a system keeps."""
 
 
 class Text(str):
@@ -109,19 +106,17 @@ class System(ABC):
         The texts that it keeps.
     requests
         How many questions it was asked since it was opened.
-
-    Raises
-    ------
-    DataError
-        If the saved texts are damaged.
     """
 
     settings_class: type[Any] = Settings
 
     def __init__(self, folder: str | Path, settings: Any, language: Language) -> None:
-        self.path = Path(folder) / TEXTS
+        self.path = Path(folder) / "texts.jsonl"
         self.settings, self.language = settings, language
-        self.texts = _read(self.path) if self.path.exists() else []
+        self.texts: list[Text] = []
+        if self.path.exists():
+            with self.path.open(encoding="utf-8") as file:
+                self.texts = [Text(**json.loads(line)) for line in file]
         self._index: Any = None
         self.requests = 0
 
@@ -154,14 +149,6 @@ class System(ABC):
     def stats(self) -> dict[str, float]:
         """Return the number of texts that are kept."""
         return {"stored": len(self.texts)}
-
-
-def _read(path: Path) -> list[Text]:
-    try:
-        with path.open(encoding="utf-8") as file:
-            return [Text(**json.loads(line)) for line in file]
-    except (OSError, TypeError, ValueError) as error:
-        raise DataError(f"{path}: damaged ({error}).") from error
 
 
 def recalled(texts: Sequence[Text]) -> list[Recalled]:

@@ -1,56 +1,65 @@
 """Tables of memories: scores, what was delivered, where answers were lost, and comparisons.
 
-An answer can be wrong because the memory did not deliver the facts, or because the model misread
-them. `table` has the scores, `store_table` what the store delivered and what the model made of it,
-`fates` where each question was lost, and `compared` the differences between presets.
+`read` returns one row for each question of all runs in a folder. All tables take these rows and
+average what is equal in `BY`. An answer can be wrong because the memory did not deliver the facts,
+or because the model misread them: `table` has the scores, `store_table` what the store delivered
+and what the model made of it, `fates` where each question was lost, and `compared` the differences
+between presets.
 
 >>> rows = pd.DataFrame({"em": [1.0, 0.0, 0.0, 0.0], "in_prompt": [1.0, 1.0, 0.0, 0.0],
 ...                      "recall": [1.0, 1.0, 1.0, 0.5]})
 >>> [fate(row) for row in rows.to_dict("records")]
 ['right', 'read wrongly', 'no room in the prompt', 'not recalled']
 
-All tables take what `rulerlib.memory.results.read` returns, and as ``by`` what is averaged
-separately (default: `rulerlib.memory.results.by_of`). Shares run from 0 to 1. Intervals are at 95%
-and clustered by episode, because several questions may be about one episode; see
-`rulerlib.intervals.clustered`. An empty table says why it is empty.
+Shares run from 0 to 1. Intervals are at 95% and clustered by episode, because several questions may
+be about one episode; see `rulerlib.intervals.clustered`. An empty table says why it is empty.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from rulerlib import files, labels, samples
 from rulerlib.analysis import pairs
-from rulerlib.analysis.accuracy import RESAMPLES
+from rulerlib.analysis.accuracy import RESAMPLES, groups_of, rows_of
 from rulerlib.analysis.scores import nothing
-from rulerlib.memory.measures import KS, MEASURES
-from rulerlib.memory.results import QUESTION, by_of, groups, means
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.intervals import clustered
+from rulerlib.memory.measures import COLUMNS
+from rulerlib.memory.presets import NAMES
+from rulerlib.memory.suites import SUITES
+from rulerlib.memory.work import METRICS, TABLE
 
-DIAGNOSTICS = "part_match", "too_long", "cut_off", "overlong", "format_violation", "refused"
-"""Shares of answers shown beside the scores: the gold is part of it; no gold fits into it; it was
-cut off; it is longer than the longest gold; it is not a bare answer; it is a refusal."""
+SCORES = ["em", "em_raw", "f1_norm"]
+"""The primary exact match, exact match to the letter, and the F1 of normalized words."""
 
-RECALLS = tuple(f"recall_at_{k}" for k in KS)
+ENDINGS = ["too_long", "cut_off", "format_violation", "refused"]
+"""Shares of answers: no gold fits into the limit; it was cut off; it is not a bare answer; it is a
+refusal."""
+
+CONTROLS = ["constant", "chance"]
+"""What the most frequent answer gets right, and a taught value drawn at random."""
+
+RECALLS = ["recall_at_1", "recall_at_5"]
 """The shares of the needed facts among the first recalled texts in the prompt."""
 
-PERCENT = (
-    *MEASURES, *DIAGNOSTICS, *RECALLS, "recall", "in_prompt", "kept", "applied", "stale", "reader",
-    "oracle", "leaked", "constant", "chance", "baseline", "difference", "valid", "success",
-)  # fmt: skip
+PERCENT = [*SCORES, *ENDINGS, *CONTROLS, *RECALLS, "in_prompt", "reader", "leaked", "baseline",
+           "difference"]  # fmt: skip
 """The columns of these tables that are shares, for `rulerlib.show.table`."""
 
-FATES = (
+FATES = [
     "right", "right without the facts", "read wrongly", "no room in the prompt", "not recalled",
-)  # fmt: skip
+]  # fmt: skip
 """What can happen to a question, see `fate`."""
-
-ORACLE = "oracle"
-"""The preset that is given the needed facts: the ceiling of its model."""
 
 BASELINE = "span_short"
 """The preset that others are compared with: the same decoding and no memory."""
@@ -58,78 +67,158 @@ BASELINE = "span_short"
 CAPACITY = "episodic_capacity"
 """The suite whose episodes are far longer than a prompt."""
 
-_COMPARED = [
-    "measure", "n", "mean", "baseline", "difference", "low", "high", "method", "p", "p_holm",
-    "needed", "left_out", "note",
-]  # fmt: skip
+BY = ["model", "language", "suite", "size", "preset"]
+"""What is averaged separately."""
+
+QUESTION = ["suite", "language", "profile", "knobs", "seed", "episode", "probe"]
+"""What identifies a question."""
+
+_TEXTS = ["suite", "preset", "model", "language", "profile", "episode", "kind", "question",
+          "answer", "gold", "golds"]  # fmt: skip
+_INTEGERS = ["size", "seed", "probe", "index"]
+
+# Settings that must be equal if two presets are compared.
+_ASKED = ["format", "decoding", "tokens_to_generate"]
 
 
-def _empty(rows: pd.DataFrame, why: str) -> pd.DataFrame:
-    """Return an empty table that says why: the reason of the rows, if they have one."""
-    return nothing(rows.attrs.get("why", why))
+# --- Rows -------------------------------------------------------------------------------------
 
 
-def table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the scores.
+def read(root: str | Path) -> pd.DataFrame:
+    """Return one row for each question of all runs below a folder.
 
     Returns
     -------
     DataFrame
-        ``by``; ``n`` and ``episodes``, as counts; the mean and the interval of each of
-        `rulerlib.memory.measures.MEASURES`; the shares of `DIAGNOSTICS`.
+        The columns of ``metrics.csv``, with the whole name of the preset and its changes; of the
+        run its ``knobs`` and ``asked`` (prompt format and decoding) as texts. ``unit`` identifies
+        the episode. An empty table says that there are no runs.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such folder.
+    DataError
+        If a file is damaged.
     """
+    if not Path(root).is_dir():
+        raise ParameterError("root", str(root), "a folder that exists")
+    return of_runs(path.parent for path in Path(root).rglob(METRICS))
+
+
+def of_runs(folders: Iterable[Path]) -> pd.DataFrame:
+    """Return the rows of `read` for the runs in some folders; those without metrics are skipped.
+
+    Raises
+    ------
+    DataError
+        If a file is damaged.
+    """
+    runs = [_run(folder) for folder in sorted({*folders}) if (folder / METRICS).exists()]
+    if not runs:
+        return nothing("No run here has metrics.", [*COLUMNS, "knobs", "asked", "unit"])
+    rows = pd.concat(runs, ignore_index=True)
+    rows["unit"] = rows[QUESTION[:-1]].astype(str).agg("/".join, axis=1)
+    places = {name: place for place, name in enumerate([*SUITES, *NAMES])}
+
+    def in_order(values: pd.Series) -> pd.Series:
+        # Suites and presets are in the order of their tables; other presets follow.
+        if values.name not in ("suite", "preset"):
+            return values
+        return values.str.partition(",")[0].map(places).fillna(len(places))
+
+    by = [*BY, "knobs", "seed", "index"]
+    return rows.sort_values(by, key=in_order, kind="stable", ignore_index=True)
+
+
+def _run(folder: Path) -> pd.DataFrame:
+    """Return the questions of the run in a folder."""
+    settings, path = samples.read_object(folder / METRICS)["settings"], folder / TABLE
+    work, cell = settings["work"], settings["cell"]
+    kinds: dict[str, Any] = dict.fromkeys(COLUMNS, float)
+    kinds |= dict.fromkeys(_TEXTS, str) | dict.fromkeys(_INTEGERS, int)
+    # Only numbers have missing values; a text may be "NA".
+    missing = {name: [""] for name in COLUMNS if name not in _TEXTS}
+    try:
+        rows = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=missing)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: damaged ({' '.join(str(error).split())}).") from error
+    return rows.assign(
+        preset=", ".join([work["preset"], *_texts(work["changes"])]),
+        model=labels.model(str(rows["model"].iloc[0]), cell["engine"]),
+        knobs=", ".join(_texts(work["knobs"])),
+        asked=json.dumps([cell[name] for name in _ASKED], sort_keys=True),
+    )
+
+
+def _texts(values: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={value}" for name, value in sorted(values.items())]
+
+
+def means(part: pd.DataFrame, *columns: str) -> dict[str, float]:
+    """Return the means of columns and their 95% intervals, clustered by episode.
+
+    The ends of an interval are called ``"em low"`` and ``"em high"``. Missing values are left out;
+    without any value all three numbers are NaN.
+    """
+    row: dict[str, float] = {}
+    for column in columns:
+        measured = part[part[column].notna()]
+        mean = clustered(measured[column].tolist(), measured["unit"].tolist())
+        low, high = (mean.low, mean.high) if mean.n else (math.nan, math.nan)
+        row |= {column: mean.mean, f"{column} low": low, f"{column} high": high}
+    return row
+
+
+def _averaged(
+    rows: pd.DataFrame,
+    why: str,
+    average: Callable[[pd.DataFrame], Mapping[Any, Any]],
+    by: Sequence[str] = BY,
+) -> pd.DataFrame:
+    """Return a row for each group, or an empty table that says why."""
     if rows.empty:
-        return rows
-    return pd.DataFrame([
-        {**names, "n": len(part), "episodes": part["unit"].nunique(), **means(part, *MEASURES),
-         **{name: part[name].mean() for name in DIAGNOSTICS}}
-        for names, part in groups(rows, by_of(rows, by))
-    ])  # fmt: skip
+        return nothing(rows.attrs.get("why", why), [*by, "n"])
+    return rows_of(rows, by, lambda part: {"n": len(part), **average(part)})
 
 
-def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+# --- Scores and what was delivered --------------------------------------------------------------
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the scores: ``n``, the means and intervals of `SCORES`, and the shares `ENDINGS`."""
+
+    def average(part: pd.DataFrame) -> Mapping[Any, Any]:
+        return {**means(part, *SCORES), **part[ENDINGS].mean()}
+
+    return _averaged(rows, "No question was asked.", average)
+
+
+def store_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return what the memory delivered for questions with an answer, and what was made of it.
 
     Returns
     -------
     DataFrame
-        ``by``, ``n``; `RECALLS`, NaN if a preset recalls nothing; ``mrr``, the mean of 1 / the
-        rank of the first text in the prompt with a needed fact; ``in_prompt``, the share of prompts
-        with all needed facts, with its interval; ``reader``, the share of right answers (em) among
-        these, with its interval and ``reader n``; ``oracle``, the same with the facts given, on the
-        same questions; ``leaked``; ``latency_ms``, the median time of recall; ``prompt_tokens`` and
-        ``cut``, their means.
+        ``n``; `RECALLS`, NaN if a preset recalls nothing; ``mrr``, the mean of 1 / the rank of the
+        first text in the prompt with a needed fact; ``in_prompt``, the share of prompts with all
+        needed facts; ``reader``, the share of right answers (em) among these; ``leaked``;
+        ``latency_ms``, the median time of recall; ``prompt_tokens``, the mean.
     """
-    able = _answerable(rows)
-    if able.empty:
-        return able
-    by = by_of(rows, by)
-    others = _without_preset(by)
-    oracles = {
-        tuple(names.values()): part["em"].mean()
-        for names, part in groups(able[able["preset"] == ORACLE], others)
-    }
-    table_rows = []
-    for names, part in groups(able, by):
+
+    def average(part: pd.DataFrame) -> Mapping[Any, Any]:
         held = part[part["in_prompt"] == 1].rename(columns={"em": "reader"})
-        table_rows.append({
-            **names, "n": len(part),
-            **{name: part[name].mean() for name in RECALLS}, "mrr": part["rr"].mean(),
-            **means(part, "in_prompt"), "reader n": len(held), **means(held, "reader"),
-            "oracle": oracles.get(tuple(names[name] for name in others), math.nan),
-            "leaked": part["leaked"].mean(), "latency_ms": part["latency_ms"].median(),
-            "prompt_tokens": part["prompt_tokens"].mean(), "cut": part["cut"].mean(),
-        })  # fmt: skip
-    return pd.DataFrame(table_rows)
+        return {
+            **part[RECALLS].mean(),
+            "mrr": part["rr"].mean(),
+            **means(part, "in_prompt"),
+            **means(held, "reader"),
+            "leaked": part["leaked"].mean(),
+            "latency_ms": part["latency_ms"].median(),
+            "prompt_tokens": part["prompt_tokens"].mean(),
+        }
 
-
-def _answerable(rows: pd.DataFrame) -> pd.DataFrame:
-    able = rows[rows["answerable"] == 1] if len(rows) else rows
-    return able if len(able) else _empty(rows, "No question here has an answer.")
-
-
-def _without_preset(by: Sequence[str]) -> list[str]:
-    return [name for name in by if name not in ("preset", "changes")]
+    return _averaged(rows[rows["answerable"] == 1], "No question has an answer.", average)
 
 
 def fate(row: Mapping[Any, Any]) -> str:
@@ -141,119 +230,49 @@ def fate(row: Mapping[Any, Any]) -> str:
     return "no room in the prompt" if row["recall"] == 1 else "not recalled"
 
 
-def fates(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return what happened to the questions with an answer.
-
-    Returns
-    -------
-    DataFrame
-        ``by``, ``n``, ``fate`` (all of `FATES`), ``count`` and ``share``.
-    """
-    able = _answerable(rows)
-    if able.empty:
-        return able
-    columns = ["em", "in_prompt", "recall"]
-    able = able.assign(fate=[fate(row) for row in able[columns].to_dict("records")])
-    return pd.DataFrame([
-        {**names, "n": len(part), "fate": name, "count": int((part["fate"] == name).sum()),
-         "share": (part["fate"] == name).mean()}
-        for names, part in groups(able, by_of(rows, by)) for name in FATES
-    ])  # fmt: skip
-
-
-def writes(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return what the stores kept of what they were taught.
-
-    Returns
-    -------
-    DataFrame
-        ``by``; ``facts``, the number that was taught; ``kept``, the share that is stored, NaN if a
-        memory does not tell; ``bytes`` for each fact; ``worth``, the share of needed facts among
-        the first ten texts divided by ``kept``; ``updates``, the questions about values that
-        changed; ``applied``, the share of these with all needed turns in the prompt; ``stale``, the
-        share with earlier values and without the last one.
-    """
-    stores = rows[rows["bytes"].notna()] if len(rows) else rows
-    if stores.empty:
-        return _empty(rows, "No preset here keeps what it is taught.")
-    table_rows = []
-    for names, part in groups(stores, by_of(rows, by)):
-        runs, facts = part.drop_duplicates(["seed", "size", "knobs"]), part.drop_duplicates("unit")
-        taught, updates = int(facts["taught"].sum()), part[part["stale"].notna()]
-        kept = runs["stored"].sum(min_count=1) / taught
-        table_rows.append({
-            **names, "facts": taught, "kept": kept, "bytes": runs["bytes"].sum() / taught,
-            "worth": part["recall_at_10"].mean() / kept, "updates": len(updates),
-            "applied": (updates["in_prompt"] == 1).mean(), "stale": updates["stale"].mean(),
-        })  # fmt: skip
-    return pd.DataFrame(table_rows)
+def fates(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what happened to the questions with an answer: ``fate``, ``count`` and ``share``."""
+    counts = []
+    for names, part in groups_of(rows[rows["answerable"] == 1], BY):
+        n, tally = len(part), Counter(map(fate, part.to_dict("records")))
+        for name in FATES:
+            counted = {"fate": name, "count": tally[name], "share": tally[name] / n}
+            counts.append({**names, "n": n, **counted})
+    why = rows.attrs.get("why", "No question has an answer.")
+    return pd.DataFrame(counts) if counts else nothing(why)
 
 
 def capacity(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return accuracy and recall by the number of facts that an episode taught.
+    """Return accuracy and recall by ``facts``, the number of facts that an episode taught.
 
-    Returns
-    -------
-    DataFrame
-        ``model``, ``language``, ``preset``, ``facts``, ``n``, and with intervals ``em``,
-        ``recall_at_5`` and ``in_prompt``.
+    ``em`` and ``recall_at_5`` have intervals.
     """
-    questions = rows[(rows["suite"] == CAPACITY) & (rows["answerable"] == 1)] if len(rows) else rows
-    if questions.empty:
-        return _empty(rows, f"The suite {CAPACITY} was not asked.")
-    questions = questions.assign(facts=questions["taught"].astype(int))
-    changes = ["changes"] * (questions["changes"].nunique() > 1)
-    return pd.DataFrame([
-        {**names, "n": len(part), **means(part, "em", "recall_at_5", "in_prompt")}
-        for names, part in groups(questions, ["model", "language", "preset", *changes, "facts"])
-    ])  # fmt: skip
+    asked = rows[(rows["suite"] == CAPACITY) & (rows["answerable"] == 1)]
+    # A larger set begins with the smaller ones.
+    asked = asked.drop_duplicates([*QUESTION, "model", "preset"], keep="last")
+    asked = asked.assign(facts=asked["taught"].astype(int))
+    by = ["model", "language", "preset", "facts"]
 
+    def average(part: pd.DataFrame) -> Mapping[Any, Any]:
+        return means(part, "em", "recall_at_5")
 
-def routes(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the quality of answers about a route or its length.
-
-    Returns
-    -------
-    DataFrame
-        ``by``, ``n``, with intervals ``valid`` (every step is free) and ``success`` (it leads to
-        the goal), and ``steps_over``, the mean number of steps more than the shortest route.
-    """
-    ways = rows[rows["success"].notna()] if len(rows) else rows
-    if ways.empty:
-        return _empty(rows, "No question here asks for a route.")
-    return pd.DataFrame([
-        {**names, "n": len(part), **means(part, "valid", "success"),
-         "steps_over": part["steps_over"].mean()}
-        for names, part in groups(ways, by_of(rows, by))
-    ])  # fmt: skip
+    return _averaged(asked, f"The suite {CAPACITY} was not asked.", average, by)
 
 
 # --- Floors and comparisons -------------------------------------------------------------------
 
 
-def floors(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the scores that need no memory.
+def floors(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the scores that need no memory: `CONTROLS`, NaN if unknown."""
+    asked = rows.drop_duplicates([*QUESTION, "model", "size"])
 
-    Returns
-    -------
-    DataFrame
-        ``by`` without the preset; ``n``; ``constant``, the share of questions that the most
-        frequent answer gets right; ``chance``, the share that a taught value of the right kind,
-        drawn at random, gets right, NaN if unknown.
-    """
-    if rows.empty:
-        return rows
-    columns = ["constant", "chance"]
-    parts = (
-        (names, part[~part.duplicated([*QUESTION, "size"])])
-        for names, part in groups(rows, _without_preset(by_of(rows, by)))
-    )
-    return pd.DataFrame(
-        [{**names, "n": len(part), **part[columns].mean()} for names, part in parts]
-    )
+    def average(part: pd.DataFrame) -> Mapping[Any, Any]:
+        return dict(part[CONTROLS].mean())
+
+    return _averaged(asked, "No question was asked.", average, BY[:-1])
 
 
-def compared(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+def compared(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the difference in exact match between each preset and `BASELINE`.
 
     Presets are compared on the same questions, which takes far fewer of them than two separate
@@ -262,63 +281,69 @@ def compared(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFram
     Returns
     -------
     DataFrame
-        ``by``, ``measure``, ``n`` (questions that both were asked), the ``mean`` of the preset and
-        of the ``baseline``; ``difference``, its interval ``low`` and ``high``, ``method``, ``p``,
-        and ``p_holm``, corrected for all rows; ``needed``, the number of questions that would show
-        the difference with a power of 80%; ``left_out``, answers to questions that only one was
-        asked; ``note``, why there is no difference. See `rulerlib.analysis.pairs.paired`.
+        ``n`` (questions that both were asked), the ``mean`` of the preset and of the ``baseline``;
+        ``difference``, its interval ``low`` and ``high``, ``p``, and ``p_holm``, corrected for all
+        rows; ``needed``, the number of questions that would show the difference with a power of
+        80%; ``note``, why there is no difference. See `rulerlib.analysis.pairs.paired`.
 
     Raises
     ------
     MissingExtraError
         If `scipy` is not installed.
     """
-    if rows.empty:
-        return rows
-    rng, by, comparisons = np.random.default_rng(0), by_of(rows, by), []
-    others = _without_preset(by)
-    is_baseline = rows["preset"] == BASELINE
-    # Unchanged, or, if all presets were changed in the same way, with the first change.
-    is_baseline &= rows["changes"] == rows.loc[is_baseline, "changes"].min()
-    first = {tuple(names.values()): part for names, part in groups(rows[is_baseline], others)}
-    if not first:
-        return nothing(f"{BASELINE} was not asked, so there is nothing to compare with.")
-    for names, part in groups(rows, by):
-        if not is_baseline[part.index].all():
-            other = first.get(tuple(names[name] for name in others))
-            comparisons.append({**names, "measure": "em", **_difference(part, other, rng)})
-    if not comparisons:
-        return nothing(f"There is no preset here except {BASELINE}; a comparison needs two.")
-    family = pd.DataFrame(comparisons, columns=[*by, *_COMPARED])
+    rng, comparisons = np.random.default_rng(0), []
+    same = [*QUESTION, "model", "size", "gold"]
+    # With changed settings, such as the chat template, it is "span_short, ...".
+    is_baseline = rows["preset"].astype(str).str.split(",").str[0] == BASELINE
+    baseline, others = rows[is_baseline].drop_duplicates(same), rows[~is_baseline]
+    if baseline.empty or others.empty:
+        why = f"A comparison needs {BASELINE} and another preset."
+        return nothing(rows.attrs.get("why", why))
+    for names, part in groups_of(others, BY):
+        both = part.merge(baseline[[*same, "em", "asked"]], on=same, suffixes=("", "_other"))
+        row, note = dict[str, Any](), ""
+        if both.empty:
+            note = "the baseline was not asked"
+        elif (both["asked"] != both["asked_other"]).any():
+            note = "asked in another way"
+        else:
+            columns = {"em": "value", "em_other": "value_other", "suite": "task"}
+            row = pairs.compared(both.rename(columns=columns), RESAMPLES, rng)
+            row |= {"mean": row["first"], "baseline": row["second"]}
+        comparisons.append({**names, **row, "note": note})
+    measured = ["n", "mean", "baseline", "difference", "low", "high", "p", "p_holm", "needed"]
+    family = pd.DataFrame(comparisons, columns=[*BY, *measured, "note"])
     family["p_holm"] = pairs.holm(family["p"].tolist())
-    # Counts that may be missing.
-    return family.astype({"n": "Int64", "left_out": "Int64"})
+    # A count that may be missing.
+    return family.astype({"n": "Int64"})
 
 
-def _difference(
-    part: pd.DataFrame, other: pd.DataFrame | None, rng: np.random.Generator
-) -> dict[str, Any]:
-    """Return the comparison of a preset with the baseline, or a note why there is none."""
-    if other is None:
-        return {"note": "the baseline was not asked"}
-    if differs := _differing(part, other):
-        return {"note": f"asked with another {', '.join(differs)}"}
-    columns = [*QUESTION, "gold", "em"]
-    both = part[[*columns, "unit"]].merge(other[columns], on=columns[:-1], suffixes=("", "_other"))
-    if both.empty:
-        return {"note": "no question in common"}
-    names = {"em": "value", "em_other": "value_other", "suite": "task"}
-    row = pairs.compared(both.rename(columns=names), RESAMPLES, rng)
-    return {
-        **{name: value for name, value in row.items() if name in _COMPARED},
-        "mean": row["first"], "baseline": row["second"],
-        "left_out": len(part) + len(other) - 2 * len(both), "note": "",
-    }  # fmt: skip
+# --- The page of a command ----------------------------------------------------------------------
+
+PAGE = {
+    "Scores": table, "Floors": floors, "What was delivered": store_table,
+    "Compared with no memory": compared,
+}  # fmt: skip
+"""The tables of a page, by their headings."""
 
 
-def _differing(part: pd.DataFrame, other: pd.DataFrame) -> list[str]:
-    """Return the names of the settings in which the questions were asked in another way."""
-    asked = {*part["asked"], *other["asked"]}
-    settings = pd.json_normalize([json.loads(each) for each in sorted(asked)]).map(str)
-    differing = settings.columns[settings.nunique() > 1]
-    return [name.rpartition(".")[2].replace("_", " ") for name in sorted(differing)]
+def write_page(path: Path, folders: Iterable[Path], stopped: Sequence[str] = ()) -> Path:
+    """Write a page with the tables of some runs, and what stopped others; return its path.
+
+    Raises
+    ------
+    ParameterError
+        If the file cannot be written.
+    """
+    style = "body{font-family:sans-serif}td,th{padding:.2em .6em;text-align:right}"
+    parts = [f"<!doctype html><meta charset='utf-8'><title>Memories</title><style>{style}</style>"]
+    parts += [f"<p>{html.escape(sentence)}</p>" for sentence in stopped]
+    rows = of_runs(folders)
+    for heading, tabulate in PAGE.items():
+        shown = tabulate(rows)
+        if len(shown):
+            text = shown.to_html(index=False, border=0, na_rep="", float_format="{:.3f}".format)
+            parts.append(f"<h2>{heading}</h2>{text}")
+    with files.replacing(path) as file:
+        file.write("\n".join(parts))
+    return path

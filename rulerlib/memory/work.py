@@ -13,22 +13,15 @@ Its questions and answers are those of a `rulerlib.store.Cell`, as in all other 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerlib import checkpoints, files, models, parsing
+from rulerlib import checkpoints, errors, files, models, parsing
 from rulerlib import languages as packs
-from rulerlib.errors import (
-    LONGEST,
-    ParameterError,
-    dictionary,
-    engine_options,
-    one_of,
-    whole_number,
-)
+from rulerlib.errors import ParameterError, one_of
 from rulerlib.languages import Language
 from rulerlib.memory import presets, reading
 from rulerlib.memory.presets import Preset
@@ -91,14 +84,14 @@ class Work:
 
     def __post_init__(self) -> None:
         models.engine_class(self.engine)
-        engine_options("engine_options", self.engine_options)
-        whole_number("length", self.length, 1, LONGEST)
+        errors.engine_options("engine_options", self.engine_options)
+        errors.whole_number("length", self.length, 1, errors.LONGEST)
         checkpoints.checked(self.model, self.engine)
         one_of("primary_em", self.primary_em, PRIMARY_EM)
+        files.named("root", self.root, "the name of a folder")
         if self.engine == "reference":
             options = {"tokenizer": "lille", **self.engine_options}
             object.__setattr__(self, "engine_options", options)
-        files.named("root", self.root, "the name of a folder")
 
     @property
     def pack(self) -> Language:
@@ -124,19 +117,27 @@ class Work:
     def cell(self) -> Cell:
         """The cell of its questions and answers."""
         recipe, form, recorded = self.recipe, self.preset.format(self.pack), {}
-        given = {name: getattr(recipe, name) for name in ("profile", "probes")}
-        others = {name: value for name, value in given.items() if value != getattr(Recipe, name)}
-        knobs = {"size": recipe.size, **recipe.changes, **others}
+        knobs = {"size": recipe.size, **recipe.changes}
+        for name in ("profile", "probes"):
+            if getattr(recipe, name) != getattr(Recipe, name):
+                knobs[name] = getattr(recipe, name)
         if self.engine_options:
             recorded = models.recorded(self.reader(), self.engine_options)
-        # Models without a chat template are rejected, so chat=True carries no information here.
-        form = replace(form, chat=None if form.chat else False)
         return Cell(
-            checkpoints.short_name(self.model), recipe.suite, recipe.language, self.budget,
-            knobs=knobs, seed=recipe.seed, engine=self.engine, options=recorded,
-            weights=checkpoints.short_weights(self.model, self.engine), format=form,
-            decoding=self.preset.decoding(), memory=self.preset.short,
-        )  # fmt: skip
+            checkpoints.short_name(self.model),
+            recipe.suite,
+            recipe.language,
+            self.budget,
+            knobs=knobs,
+            seed=recipe.seed,
+            engine=self.engine,
+            options=recorded,
+            weights=checkpoints.short_weights(self.model, self.engine),
+            # Models without a chat template are rejected, so chat=True says nothing here.
+            format=replace(form, chat=None if form.chat else False),
+            decoding=self.preset.decoding(),
+            memory=self.preset.short,
+        )
 
     @property
     def questions_path(self) -> Path:
@@ -158,13 +159,7 @@ class Work:
         return self.folder / name
 
     def reader(self) -> models.Model:
-        """Return the engine of its model, without loading anything.
-
-        Raises
-        ------
-        ParameterError, MissingExtraError
-            As `rulerlib.models.load`.
-        """
+        """Return the engine of its model, without loading anything."""
         model = models.load(self.model, self.engine, **self.engine_options)
         if isinstance(model, reference.Engine):
             model.readers = (reading.answer,)
@@ -183,21 +178,10 @@ class Work:
             name = model.tokenizer.name
             allowed = f"False, because the tokenizer '{name}' has no chat template"
             raise ParameterError("use_chat_template", True, allowed)
-        frame = self.preset.format(self.pack).frame(model.tokenizer)
         if model.limit is not None and self.budget > model.limit:
             most = f"at most {model.limit}, the limit of '{model.name}'"
             raise ParameterError(self.budget_name, self.budget, most)
-        return frame
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the parameters as plain data, without the root and the engine's options."""
-        recipe = self.recipe
-        names = ("suite", "size", "seed", "language", "profile", "probes")
-        return {
-            **{name: getattr(recipe, name) for name in names},
-            "knobs": recipe.changes, "preset": self.preset.name, "changes": self.preset.changes,
-            "model": self.model, "engine": self.engine, "length": self.length,
-        }  # fmt: skip
+        return self.preset.format(self.pack).frame(model.tokenizer)
 
     def __str__(self) -> str:
         """Return the preset, the language and the suite with its settings."""
@@ -205,11 +189,17 @@ class Work:
 
 
 def expand(
-    preset_names: Values = "all", suites: Values = "all", sizes: Values = SIZES,
-    seeds: Values = SEEDS, languages: Values = "da", knobs: Mapping[str, Any] | None = None,
-    changes: Mapping[str, Any] | None = None, profile: str = "default", probes: int = 1,
+    preset_names: Values = "all",
+    suites: Values = "all",
+    sizes: Values = SIZES,
+    seeds: Values = SEEDS,
+    languages: Values = "da",
+    knobs: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    profile: str = "default",
+    probes: int = 1,
     **same: Any,
-) -> list[Work]:  # fmt: skip
+) -> list[Work]:
     """Return the work of a whole matrix; work on the same episodes is adjacent.
 
     Parameters
@@ -233,10 +223,10 @@ def expand(
         presets.load(name) for name in parsing.values_of("presets", preset_names, presets.NAMES)
     ]
     suites = [one_of("suite", name, SUITES) for name in parsing.values_of("suites", suites, SUITES)]
-    changes = dictionary("changes", changes or {}, '{"gate": False}')
-    knobs = dictionary("knobs", knobs or {}, '{"facts": 50}')
-    of_presets = _shared("setting", changes, [preset.changeable() for preset in loaded])
-    of_suites = _shared("knob", knobs, [vars(SUITES[name].knobs) for name in suites])
+    changes = errors.dictionary("changes", changes or {}, '{"gate": False}')
+    knobs = errors.dictionary("knobs", knobs or {}, '{"facts": 50}')
+    of_presets = _where_they_exist("setting", changes, [one.changeable() for one in loaded])
+    of_suites = _where_they_exist("knob", knobs, [vars(SUITES[name].knobs) for name in suites])
     changed = [preset.changed(given) for preset, given in zip(loaded, of_presets, strict=True)]
     works = []
     for language, (suite, given), size, seed in itertools.product(
@@ -250,11 +240,10 @@ def expand(
     return works
 
 
-def _shared(
-    parameter: str, given: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]
+def _where_they_exist(
+    parameter: str, given: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return the given settings that each group has; each must belong to some group."""
-    groups = [*groups]
     for name in given:
         one_of(parameter, name, dict.fromkeys(itertools.chain(*groups)))
     return [{name: given[name] for name in given if name in group} for group in groups]

@@ -5,8 +5,6 @@ The numbers are computed again from the files, without code of the project.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import json
 import re
 import string
@@ -23,7 +21,7 @@ from conftest import ROOT, python
 from rulerlib import languages, models
 from rulerlib.errors import ParameterError
 from rulerlib.memory import bench, measures, presets, tables
-from rulerlib.memory.measures import METRICS, GuardError
+from rulerlib.memory.measures import METRICS
 from rulerlib.memory.rag import Rag
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import System, Text
@@ -349,46 +347,6 @@ def test_a_prompt_with_a_text_missing_or_leaked(student, tmp_path, monkeypatch, 
     (told,) = finished([job])
     assert sentence in told
     assert student.asked == []
-
-
-def test_a_reader_that_refuses(student, tmp_path, monkeypatch):
-    works = matrix(tmp_path, preset_names=["rag", "oracle", "span_short"], sizes=[4])
-    monkeypatch.setattr(student, "answer", lambda prompt: "Ukendt.")
-    sentences = finished(works)
-    assert [re.search(r"refused (\d) of (\d) questions of (\w+)", each).groups()
-            for each in sentences] == [("4", "4", "rag"), ("4", "4", "oracle")]  # fmt: skip
-    # Without facts a refusal is right.
-    assert works[2].file(METRICS).exists()
-    assert {row["refused"] for row in rows(works[2])} == {"1"}
-
-
-def test_an_oracle_below_a_memory(student, tmp_path, monkeypatch):
-    works = matrix(tmp_path, preset_names=["rag", "oracle"], sizes=[8])
-    answer = student.answer
-    # This reader does not understand a fact that is alone in its prompt.
-    monkeypatch.setattr(
-        student, "answer", lambda prompt: answer(prompt) if prompt.count("\n") > 11 else "nothing"
-    )
-    (sentence,) = bench.run(works, quiet=True)
-    assert re.search(r"The oracle is below rag by \d+\.\d points of exact match \(n = 8; rag is"
-                     r" better in 8 of the 8 episodes", sentence)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("better", "worse", "stops"), [(6, 0, True), (5, 0, False), (9, 1, True), (8, 2, False)]
-)
-def test_how_far_an_oracle_may_be_below(better, worse, stops):
-    """Checked against all outcomes of the signs, which are equally likely."""
-    signs = [1] * better + [-1] * worse + [0] * 5
-    table = [{"em": (1 + sign) // 2 if sign else 1, "episode": f"e{place}", "made": False}
-             for place, sign in enumerate(signs)]  # fmt: skip
-    oracle = [{**row, "em": row["em"] - signs[at]} for at, row in enumerate(table)]
-    ways = [sum(way) for way in itertools.product((0, 1), repeat=better + worse)]
-    assert (sum(hits >= better for hits in ways) / len(ways) <= 0.025) == stops
-    with pytest.raises(GuardError) if stops else contextlib.nullcontext():
-        measures.check_below("rag", oracle, table)
-    # An oracle has no text that the memory made itself.
-    measures.check_below("smpd", oracle, [{**row, "made": True} for row in table])
 
 
 @pytest.mark.parametrize("code", ["da", "en"])

@@ -23,7 +23,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -36,9 +35,8 @@ from rulerlib.memory.delivered import Needs
 from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.measures import GuardError
 from rulerlib.memory.outside import OutsideMemory, Recalls
-from rulerlib.memory.presets import Preset
 from rulerlib.memory.prompting import asked, beside, fitted, leak
-from rulerlib.memory.suites import PROFILES, SUITES
+from rulerlib.memory.suites import SUITES
 from rulerlib.memory.system import Recalled, System, Text
 from rulerlib.memory.work import METRICS, STORE, TABLE, TELEMETRY, Work
 from rulerlib.models import Model
@@ -48,7 +46,7 @@ from rulerlib.samples import Sample
 BESIDE = ("span_short", "random", "rag", "oracle")
 """The presets with which a memory of your own is compared."""
 
-AS_GIVEN = ("suites", "sizes", "seeds", "profile", "model", "engine", "root", "primary_em")
+AS_GIVEN = ("suites", "sizes", "seeds", "model", "engine", "root", "primary_em")
 """The options that `rulerlib.memory.work.expand` takes as they are."""
 
 MAX_BARE = 0.1
@@ -91,11 +89,6 @@ def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
             except RulerError as error:
                 stopped.setdefault(str(error), job)
             bar.skip(job.asked - (bar.n - before))
-    for job in works:
-        try:
-            _check_oracle(job)
-        except RulerError as error:
-            stopped.setdefault(str(error), job)
     return tuple(f"{job}: {sentence}" for sentence, job in stopped.items())
 
 
@@ -220,7 +213,7 @@ class Questions:
         least = self._count(asked(job.pack, question, ()).text) + job.preset.max_new_tokens
         if job.budget < least:
             allowed = f"at least {least}, the tokens of a question alone and its answer"
-            raise ParameterError(job.budget_name, job.budget, allowed)
+            raise ParameterError("length", job.budget, allowed)
 
     def _count(self, text: str) -> int:
         """Return the number of prompt tokens of a question."""
@@ -348,7 +341,7 @@ def check(works: Sequence[Work]) -> None:
     DataError, MissingExtraError
         If a tokenizer or a language pack cannot be read.
     """
-    model, limits = works[0].reader(), dict[Any, Preset]()
+    model, limits = works[0].reader(), dict[Any, Any]()
     for job in works:
         preset = job.preset
         if preset.stores:
@@ -360,16 +353,6 @@ def check(works: Sequence[Work]) -> None:
         prompts = Questions(job, model)
         for probe in job.recipe.first.probes:
             prompts.check_room(probe.text)
-
-
-def _check_oracle(job: Work) -> None:
-    """Check that a finished memory is not above its oracle by more than chance allows."""
-    if not job.preset.stores or not job.file(METRICS).exists():
-        return
-    same_asking = {name: getattr(job.preset, name) for name in presets.ASKED}
-    oracle = replace(job, preset=presets.load("oracle", same_asking))
-    if oracle.file(METRICS).exists():
-        measures.check_below(job.preset.short, measures.rows(oracle), measures.rows(job))
 
 
 # ---------------------------------------------------------------- the command
@@ -393,8 +376,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--model", default="lille", help="a folder, a hub name, or lille")
     add("--engine", default="transformers", help=", ".join(models.ENGINES))
     add("--length", default="2048", help="tokens of a prompt and its answer (2048)")
-    add("--profile", default="default", help=f"{', '.join(PROFILES)} (default)")
-    add("--probes", default="1", help="questions for each episode (1)")
     add("--primary-em", default="norm", metavar="EM", help="norm or raw (norm)")
     for name, text in (
         ("--knob", "a knob of the suites that have it"),
@@ -435,7 +416,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         knobs=parsing.settings("knob", given.knob, "facts=50"),
         changes=parsing.settings("set", given.set, "k=3"),
         engine_options=parsing.settings("engine-option", given.engine_option, "dtype=float32"),
-        probes=parsing.value(given.probes),
         length=parsing.value(given.length),
         **{name: getattr(given, name) for name in AS_GIVEN},
     )

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import csv
 import json
-import math
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import rulerlib
 from rulerlib import files, samples, store
-from rulerlib.errors import DataError, RulerError
+from rulerlib.errors import RulerError
 from rulerlib.languages import Language
 from rulerlib.memory import spatial
 from rulerlib.memory.delivered import Needs, answers_of
@@ -66,15 +65,6 @@ COLUMNS = (
 UPDATED = ("corrected", "retracted", "update")
 """The kinds of questions about a value that changed; the last fact that they need decides."""
 
-# The largest share of answerable questions that a reader may refuse.
-MAX_REFUSED = 0.5
-
-# The significance level of the test whether an oracle is below a memory.
-ALPHA = 0.025
-
-Row = Mapping[str, Any]
-"""A row of ``metrics.csv``."""
-
 
 class GuardError(RulerError):
     """A guard stopped a run of a memory because its numbers would be misleading."""
@@ -100,7 +90,6 @@ def judge(
         delivered = Needs(episode, probe, job.pack).stated([text for text, _ in shown])
     else:
         delivered = [needs.intersection(facts) for _, facts in shown]
-    taught = {fact.text for fact in episode.facts}
     in_prompt = [sorted(numbers) for numbers in delivered[kept]]
     values: dict[str, Any] = {
         **probe.facts,
@@ -111,7 +100,6 @@ def judge(
         "cut": len(shown) - len(in_prompt),
         "recall": recall_at(delivered, needs, len(shown)) if needs else None,
         "delivered": in_prompt,
-        "made": any(text not in taught for text, _ in shown[kept]),
         "chance": _chance(episode, probe, job.pack),
     }
     if probe.kind == "route":
@@ -160,19 +148,8 @@ def reciprocal_rank(delivered: Sequence[Collection[int]], needs: Collection[int]
 
 
 def rows(job: Work) -> Iterator[dict[str, Any]]:
-    """Yield a row for each question: `COLUMNS`, and ``made``.
-
-    ``made`` says whether the prompt holds a recalled text that was not taught in these words, such
-    as a planned route.
-
-    Raises
-    ------
-    DataError
-        If answers are missing or a file is damaged.
-    """
+    """Yield a row for each question, with `COLUMNS` in any order."""
     given, tokens = store.read_predictions(job.answers_path), job.reader().tokenizer
-    if [answer.index for answer in given] != list(range(job.asked)):
-        raise DataError(f"{job.answers_path}: there is no answer to some of the questions.")
     lengths = {each.outputs[0] for each in given if each.others["facts"]["kind"] == "length"}
     golds = Counter(gold for each in given for gold in {*each.outputs})
     # The answer that is right most often; of several, the first in the alphabet.
@@ -250,7 +227,6 @@ def _delivered(about: Mapping[str, Any], system: str) -> dict[str, Any]:
         "stale": bool(numbers) and needs[-1] not in numbers if about["kind"] in UPDATED else None,
         # A guard stops a prompt that holds more of the episode than was recalled.
         "leaked": False,
-        "made": about["made"],
     }
 
 
@@ -300,12 +276,9 @@ def write(job: Work) -> None:
     ParameterError
         If a file cannot be written.
     DataError
-        If answers are missing or a file is damaged.
-    GuardError
-        If the reader refused most of the questions that it could answer.
+        If a file is damaged.
     """
     table = list(rows(job))
-    _check_refusals(job.preset.short, table)
     with files.replacing(job.file(TABLE)) as file:
         # Quotes keep a spreadsheet from guessing the type of a text.
         writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -359,46 +332,3 @@ def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
     return round(value, 6) if isinstance(value, float) else value
-
-
-# ---------------------------------------------------------------- guards
-
-
-def _check_refusals(name: str, table: Sequence[Row]) -> None:
-    """Check that the reader does not refuse most questions whose facts are in the prompt."""
-    able = [row["refused"] for row in table if row["in_prompt"] == 1]
-    if able and sum(able) / len(able) > MAX_REFUSED:
-        raise GuardError(
-            f"The reader refused {sum(able)} of {len(able)} questions of {name} whose facts were"
-            " in the prompt, more than half: see its answers."
-        )
-
-
-def check_below(name: str, oracle: Iterable[Row], table: Iterable[Row]) -> None:
-    """Check that a memory is not better than the oracle by more than chance allows.
-
-    Questions for which the memory recalled a text of its own, such as a planned route, do not
-    count, because the oracle has no such text. The test is an exact sign test over the episodes in
-    which the two differ.
-
-    Raises
-    ------
-    GuardError
-        If it is better.
-    """
-    differences: dict[str, float] = defaultdict(float)
-    count = 0
-    for best, row in zip(oracle, table, strict=True):
-        if not row["made"]:
-            differences[row["episode"]] += row["em"] - best["em"]
-            count += 1
-    better = sum(difference > 0 for difference in differences.values())
-    differ = sum(difference != 0 for difference in differences.values())
-    chance = sum(math.comb(differ, hits) for hits in range(better, differ + 1)) / 2**differ
-    above = 100 * sum(differences.values()) / max(1, count)
-    if above > 0 and chance <= ALPHA:
-        raise GuardError(
-            f"The oracle is below {name} by {above:.1f} points of exact match (n = {count};"
-            f" {name} is better in {better} of the {differ} episodes in which they differ),"
-            " although it should be the ceiling."
-        )

@@ -108,11 +108,6 @@ class Work:
         """The maximum number of tokens of a prompt and its answer."""
         return getattr(self.recipe.knobs, "context_budget", None) or self.length
 
-    @property
-    def budget_name(self) -> str:
-        """The name of the parameter that decides `budget`."""
-        return "context_budget" if self.budget != self.length else "length"
-
     @cached_property
     def cell(self) -> Cell:
         """The cell of its questions and answers."""
@@ -180,7 +175,7 @@ class Work:
             raise ParameterError("use_chat_template", True, allowed)
         if model.limit is not None and self.budget > model.limit:
             most = f"at most {model.limit}, the limit of '{model.name}'"
-            raise ParameterError(self.budget_name, self.budget, most)
+            raise ParameterError("length", self.budget, most)
         return self.preset.format(self.pack).frame(model.tokenizer)
 
     def __str__(self) -> str:

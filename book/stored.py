@@ -153,6 +153,8 @@ def _cell(settings: Mapping[str, Any]) -> Cell:
     drawn = {} if drawn == "greedy" else drawn
     about["decoding"] = Decoding(**drawn, tokens_to_generate=room)
     about["format"] = PromptFormat.from_settings(about["format"])
+    # Recorded by earlier versions, which could cut long prompts; no stored prompt was cut.
+    about.pop("allow_truncation", None)
     return Cell(**about)
 
 

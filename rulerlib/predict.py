@@ -47,7 +47,6 @@ def predict(
     format: PromptFormat | None = None,  # noqa: A002
     decoding: Decoding = GREEDY,
     num_samples: int | None = None,
-    allow_truncation: bool = False,
     progress: Progress | None = None,
     weight: float = 1.0,
     cell: Mapping[str, Any] | None = None,
@@ -74,9 +73,6 @@ def predict(
     num_samples, start
         Ask only the first ``num_samples`` questions (default: all), and none before ``start``,
         which an earlier call has asked.
-    allow_truncation
-        Cut prompts that are too long for the model in the middle, and record it in
-        ``truncation``, instead of raising an error.
     progress, weight
         A progress bar, and how much each answer counts on it.
     cell
@@ -113,7 +109,7 @@ def predict(
     if about.get("tokenizer_fingerprint") != model.tokenizer.fingerprint:
         warn_unknown(samples[0].input[:SAMPLE], model.tokenizer)
     longest = max_new_tokens + _longest_prompt(samples, about, model, frame)
-    _check_limit(model, max_new_tokens, longest, allow_truncation)
+    _check_limit(model, max_new_tokens, longest)
     # The batch size follows from the requested length, so more samples do not change it. A run
     # that was begun keeps its own: another size changes the last digits of the model's numbers.
     planned = about.get("length", 0) + frame.format.thinking_tokens
@@ -126,9 +122,7 @@ def predict(
         **model.settings,
         **frame.format.settings(),
         "decoding": chosen,
-        "defaults": models.defaults(model),
         "tokens_to_generate": tokens_to_generate,
-        "allow_truncation": allow_truncation,
         "batch_size": batch_size,
         "versions": _versions(),
         "dataset": about,
@@ -147,8 +141,7 @@ def predict(
         progress.skip(weight * sum(stored.has(*each) for each in asked))
         for batch in _batches(samples, batch_size, stored, decoding.samples):
             requests = (
-                request(sample, frame, max_new_tokens, decoding, allow_truncation, repeat)
-                for sample, repeat in batch
+                request(sample, frame, max_new_tokens, decoding, repeat) for sample, repeat in batch
             )
             generations: Any = model.generate(requests)
             # Closed at once: a traceback that a notebook keeps would hold paid requests open.
@@ -177,18 +170,13 @@ def _frame(about: Mapping[str, Any], model: Model, format: PromptFormat | None) 
     return replace(format, stop=(*format.stop, *more)).frame(model.tokenizer)
 
 
-def _check_limit(model: Model, max_new_tokens: int, longest: int, allow_truncation: bool) -> None:
+def _check_limit(model: Model, max_new_tokens: int, longest: int) -> None:
     limit = math.inf if model.limit is None else model.limit
     if max_new_tokens >= limit:
         allowed = f"less than {limit}, which is the limit of '{model.name}' for prompt and answer"
         raise ParameterError("tokens_to_generate", max_new_tokens, allowed)
-    if longest > limit and not allow_truncation:
-        raise ParameterError(
-            "length",
-            longest,
-            f"at most {limit}, the limit of '{model.name}' (allow_truncation=True cuts prompts in"
-            " the middle and records it)",
-        )
+    if longest > limit:
+        raise ParameterError("length", longest, f"at most {limit}, the limit of '{model.name}'")
 
 
 def _warn(prediction: Prediction) -> None:
@@ -271,7 +259,6 @@ def request(
     frame: Frame,
     room: int,
     decoding: Decoding = GREEDY,
-    allow_truncation: bool = False,
     repeat: int = 0,
 ) -> Request:
     """Return the request for an answer to a sample.
@@ -284,8 +271,6 @@ def request(
         The most tokens to generate, thinking included.
     decoding
         How tokens are chosen.
-    allow_truncation
-        Whether a prompt that is too long may be cut.
     repeat
         Which of ``decoding.samples`` answers this is, from 0.
     """
@@ -299,7 +284,6 @@ def request(
         template=frame.template,
         tags=frame.format.thinking_tags if frame.chat else (),
         group=alike if sample.context_id is None else sample.context_id,
-        truncate=allow_truncation,
         stop=frame.format.stop,
         decoding=decoding,
         repeat=repeat,
@@ -350,8 +334,6 @@ def record(
         # The part of the answer that the token limit cut off.
         "cut_off": None if answer.finished else where,
         "thinking": thought or None,
-        # A smaller batch than the settings say changes the last digits of the model's numbers.
-        "split": answer.split or None,
         "flags": flags or None,
         "repeat": repeat,
         "decoding": decoding if isinstance(decoding, str) else dict(decoding),
@@ -365,6 +347,5 @@ def record(
         outputs=sample.outputs,
         pred=answered,
         others=others,
-        truncation=answer.kept,
         length=sample.length,
     )

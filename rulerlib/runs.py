@@ -88,8 +88,6 @@ class Run:
         How a question becomes a prompt.
     decoding
         How the model chooses its tokens.
-    allow_truncation
-        Cut prompts that are too long for the model instead of raising an error.
     knobs
         Settings of the tasks that differ from their defaults.
     queries_per_context
@@ -132,7 +130,6 @@ class Run:
     data: Any = None
     format: PromptFormat = field(default_factory=PromptFormat)
     decoding: Decoding = field(default_factory=Decoding)
-    allow_truncation: bool = False
     knobs: dict[str, Any] = field(default_factory=dict)
     queries_per_context: Count = 1
     primary: str | None = None
@@ -308,8 +305,7 @@ class Run:
             # Another tokenizer may have counted the lengths, so a prompt may be too long.
             return tuple(
                 replace(self._any_cell, task=task, length=length,
-                        texts=f"data-{hashlib.sha256(path.read_bytes()).hexdigest()[:8]}",
-                        allow_truncation=self.allow_truncation)
+                        texts=f"data-{hashlib.sha256(path.read_bytes()).hexdigest()[:8]}")
                 for (task, length), path in self.given.items()
             )  # fmt: skip
         cells = [self.cell(task, size, self.knobs) for size in self.lengths for task in self.tasks]
@@ -354,8 +350,6 @@ class Run:
             knobs={name: value for name, value in knobs.items() if value != usual[name]},
             seed=self.seed,
             queries_per_context=self.queries_per_context,
-            # If every prompt fits, the answers do not depend on allow_truncation.
-            allow_truncation=self.allow_truncation and length > (self._limit or length),
             texts=None if texts is None else f"{Path(str(self.texts)).name}-{digest(texts)[:8]}",
             question_language=self.question_language,
             family=row.origin or None,
@@ -388,14 +382,13 @@ class Run:
     def _check_limit(self, parameter: str, length: int) -> None:
         """Check a length against the model's limit, and the format against its tokenizer."""
         self.format.frame(self.loaded_engine.tokenizer)
-        if self._limit is not None and length > self._limit and not self.allow_truncation:
+        if self._limit is not None and length > self._limit:
             thinking = self.format.thinking_tokens
             without = f" without the {thinking} tokens for thinking" if thinking else ""
             raise ParameterError(
                 parameter,
                 length,
-                f"at most {self._limit}, the limit of '{self.model}'{without}"
-                " (allow_truncation=True cuts prompts in the middle and records it)",
+                f"at most {self._limit}, the limit of '{self.model}'{without}",
             )
 
     def _fits(self, cell: Cell, parameter: str, longest: int) -> bool:
@@ -551,7 +544,6 @@ class Run:
             None if as_made else self.format,
             replace(self.decoding, tokens_to_generate=self._tokens_to_generate(cell)),
             count,
-            cell.allow_truncation,
             cell=cell.settings(),
             weight=cell.length,
             **options,

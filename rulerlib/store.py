@@ -39,7 +39,12 @@ LONGEST = 100
 
 METADATA = "metadata.json"
 
-DEFAULTS: dict[str, Any] = {"queries_per_context": 1, **PromptFormat().settings()}
+DEFAULTS: dict[str, Any] = {
+    "queries_per_context": 1,
+    # Recorded by earlier versions, which could cut long prompts.
+    "allow_truncation": False,
+    **PromptFormat().settings(),
+}
 """Settings that a file need not state; others that it does not state are None."""
 
 # Settings that not every run knows, and what they are then. They are compared if both are known.
@@ -78,8 +83,6 @@ class Cell:
         The engine, and those of its options that change answers.
     format, decoding
         How a question becomes a prompt, and how the model chooses its tokens.
-    allow_truncation
-        Whether prompts that are too long for the model are cut.
     memory
         The preset of a memory system.
     study
@@ -104,7 +107,6 @@ class Cell:
     weights: str | None = None
     format: PromptFormat = PromptFormat()
     decoding: Decoding = Decoding()
-    allow_truncation: bool = False
     memory: str | None = None
     study: str | None = None
     question_language: str | None = None
@@ -129,12 +131,11 @@ class Cell:
             "decoding_seed": self.decoding.seed,
             "samples": self.decoding.samples,
             "tokens_to_generate": self.decoding.tokens_to_generate,
-            "allow_truncation": self.allow_truncation,
             "question_language": self.question_language,
         }
         usual = {
             **PromptFormat().settings(), "engine": Cell.engine, "temperature": 0, "top_p": 1,
-            "samples": 1, "allow_truncation": False,
+            "samples": 1,
         }  # fmt: skip
         return _joined(model, changed, usual, self.options)
 

@@ -122,13 +122,9 @@ class Parrot:
         for position, request in enumerate(requests):
             self.asked.append(request.prompt)
             time.sleep(self._seconds)
-            kept = -1
-            if request.truncate and self.limit is not None:
-                room = self.limit - request.max_new_tokens
-                kept = room if self.tokenizer.count(request.prompt) > room else -1
             said = hashlib.sha256(request.prompt.encode()).hexdigest()[:12]
             # Characters that need escaping in a line of JSON.
-            yield position, Generation(f' æøå "{said}"\n\u2028{{}}\\', 3, True, kept)
+            yield position, Generation(f' æøå "{said}"\n\u2028{{}}\\', 3, True)
 
 
 class Knowing(Parrot):

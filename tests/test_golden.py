@@ -66,17 +66,19 @@ FORMATS = {
     "plain": PromptFormat(chat=False),
 }
 
-NAMES = (
-    {},
-    {"model": "org/Model-7B", "format": PromptFormat(chat=False)},
-    {"knobs": {"source": "data/dev.json", "num_docs": 3}, "seed": 7},
-    {"options": {"dtype": "float32", "max_model_len": 4096}, "engine": "vllm"},
-    {"decoding": Decoding(temperature=0.5, top_p=0.9, seed=3, samples=4)},
-    {"format": PromptFormat(system_prompt="Be brief.", answer_prefix="user")},
-    {"study": "niah", "weights": "1a2b3c", "allow_truncation": True},
-    {"memory": "rag", "question_language": "en", "texts": "book.txt-1a2b3c4d"},
-    {"queries_per_context": 4, "options": {"a": [1, 2, None], "b": {"c": "8"}}},
-)
+NAMES = {
+    "0": {},
+    "1": {"model": "org/Model-7B", "format": PromptFormat(chat=False)},
+    "2": {"knobs": {"source": "data/dev.json", "num_docs": 3}, "seed": 7},
+    "3": {"options": {"dtype": "float32", "max_model_len": 4096}, "engine": "vllm"},
+    "4": {"decoding": Decoding(temperature=0.5, top_p=0.9, seed=3, samples=4)},
+    "5": {"format": PromptFormat(system_prompt="Be brief.", answer_prefix="user")},
+    "7": {"memory": "rag", "question_language": "en", "texts": "book.txt-1a2b3c4d"},
+    "8": {"queries_per_context": 4, "options": {"a": [1, 2, None], "b": {"c": "8"}}},
+}
+
+REMOVED = {"allow_truncation": False}
+"""Settings that the hashes cover, but that are not recorded any more."""
 
 
 def digest(*values: Any) -> str:
@@ -133,17 +135,17 @@ def prompts() -> Iterator[tuple[str, str]]:
 
 
 def names() -> Iterator[tuple[str, str]]:
-    for number, options in enumerate(NAMES):
+    for number, options in NAMES.items():
         values = {"model": "lille", "task": "qa_1", "language": "da", "length": 4096, **options}
         cell = Cell(**values)
-        settings = cell.settings()
+        settings = {**cell.settings(), **REMOVED}
         # They are newer than the hashes.
         for name in ("question_language", "family"):
             if not settings[name]:
                 del settings[name]
         text = json.dumps(settings, sort_keys=True)
         paths = f"{cell.questions('runs')} {cell.answers('runs')}"
-        yield str(number), f"{paths} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        yield number, f"{paths} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def tables() -> Iterator[tuple[str, str]]:
@@ -175,7 +177,10 @@ def tables() -> Iterator[tuple[str, str]]:
         site.write(runs, Path(place) / "out", prompts=True)
         for path in sorted((Path(place) / "out").rglob("*.json")):
             name = path.relative_to(Path(place) / "out").as_posix()
-            yield f"explorer: {name}", digest(json.loads(path.read_text("utf-8")))
+            content = json.loads(path.read_text("utf-8"))
+            if path.name == "cell.json":
+                content["settings"] |= REMOVED
+            yield f"explorer: {name}", digest(content)
 
 
 def kept() -> dict[str, dict[str, str]]:

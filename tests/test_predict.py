@@ -190,13 +190,6 @@ def test_a_prompt_too_long_is_refused_before_a_model_is_loaded(dataset, output):
     predict(dataset, Parrot(limit=longest), output)
 
 
-def test_allowed_truncation_is_recorded(dataset, output):
-    limit = sorted(sample.length for sample in some_samples(COUNT))[COUNT // 2]
-    predict(dataset, Parrot(limit=limit), output, allow_truncation=True)
-    for sample, record in zip(some_samples(COUNT), read_predictions(output), strict=True):
-        assert record.truncation == (limit - 16 if sample.length > limit else -1)
-
-
 def test_a_full_disk_is_one_error_and_loses_no_answer(dataset, output, whole):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) // 2, before[1]))

@@ -102,7 +102,7 @@ def test_an_unknown_parameter_is_named_with_the_nearest_one(notebook, name, mean
         ("num_samples", 0), ("seed", -1), ("language", "dk"), ("system_prompt", "Be brief."),
         ("primary", "part_match"), ("study", [5]), ("texts", "/nope"), ("engine_options", "abc"),
         ("num_lengths", 0), ("engine", "vlmm"), ("chat", "maybe"), ("temperature", float("nan")),
-        ("study_length", LIMIT + 1), ("allow_truncation", "yes"), ("haystack", "hay"),
+        ("study_length", LIMIT + 1), ("haystack", "hay"),
         ("num_needle_k", 41), ("depth", "middle"),
     ],
     ids=lambda value: str(value)[:20],

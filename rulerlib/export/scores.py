@@ -25,7 +25,6 @@ SETTINGS = (
     "weights",
     "dtype",
     "decoding",
-    "defaults",
     "batch_size",
     "chat",
     "system_prompt",
@@ -34,7 +33,6 @@ SETTINGS = (
     "thinking_tokens",
     "stop",
     "tokens_to_generate",
-    "allow_truncation",
 )
 METADATA = (
     "seed",

@@ -24,20 +24,23 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from book import vendor
-from book.needle_tasks import KINDS, TASKS, chains_of, pack
+from book.needle_tasks import KINDS, LONGEST, TASKS, chains_of, needles_of, pack
 from book.needle_words import LOOKED, STARTING, UNABLE, WORDS
 from rulerlib import errors, languages, models, plots, show, texts, tokens
 from rulerlib.analysis import depth_bin
 from rulerlib.errors import DataError
-from rulerlib.playground import ROWS, Playground, Setting
-from rulerlib.playground.setting import BRACES, TEXTS
 
-LABELS, TIPS = TEXTS["labels"], TEXTS["tips"]
+TEXTS = tomllib.loads(Path(__file__).with_name("needle.toml").read_text("utf-8"))
+LABELS, TIPS, COLOURS = TEXTS["labels"], TEXTS["tips"], TEXTS["colours"]
+
+# The depths of the heatmap in percent: ten from 0 to 100, evenly.
+ROWS = tuple(round(100 * row / 9) for row in range(10))
 
 SOURCES = Path(__file__).parent / "_static" / "needle"
 LILLE = Path(models.__file__).parent / "lille"
@@ -46,7 +49,7 @@ LILLE = Path(models.__file__).parent / "lille"
 SHIPPED = ("model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json")
 
 # Range of lengths in tokens, with its step and initial value; the most characters of a user's text.
-LENGTHS = {"least": 500, "most": 4000, "step": 100, "first": 1000, "text": 60_000}
+LENGTHS = {"least": 500, "most": LONGEST, "step": 100, "first": 1000, "text": 60_000}
 COLUMNS = (500, 1000, 2000, 4000)
 
 # Languages of the bundled model.
@@ -55,7 +58,7 @@ LANGUAGES = ("da", "en")
 # Lengths of the button "Where it breaks".
 BREAKS = range(LENGTHS["least"], LENGTHS["most"] + 1, 500)
 
-# Haystacks of the playground on the page.
+# Haystacks of the page.
 HAYSTACKS = ("essay", "text")
 
 # Settings of the cache, as cache.js reads them.
@@ -100,10 +103,7 @@ def contents() -> dict[str, str]:
     DataError
         If the tokenizer merges text across sentences.
     """
-    play = Playground(length=LENGTHS["most"])
-    made = {"page.json": about(play)}
-    for code in LANGUAGES:
-        made[f"{code}.json"] = pack(play, code)
+    made = {"page.json": about(), **{f"{code}.json": pack(code) for code in LANGUAGES}}
     return {name: json.dumps(found, ensure_ascii=False) for name, found in made.items()}
 
 
@@ -166,14 +166,14 @@ def assemble(source: Path, target: Path) -> None:
         raise DataError(f"{source} cannot be assembled: {' '.join(done.stderr.split())[-300:]}")
 
 
-def about(play: Playground) -> dict[str, Any]:
+def about() -> dict[str, Any]:
     """Return the settings of all prompts, and the texts of the page."""
-    samples = play.samples_of(play.setting)
+    samples = needles_of(TASKS["one"], "words", LANGUAGES[0])
     frame = samples.frame
     generation = json.loads((LILLE / "generation_config.json").read_text(encoding="utf-8"))
     ends = generation["eos_token_id"]
     return {
-        "model": play.name,
+        "model": LILLE.name,
         "sizes": {name: (LILLE / name).stat().st_size for name in SHIPPED},
         "ends": ends if isinstance(ends, list) else [ends],
         "frame": {
@@ -183,12 +183,12 @@ def about(play: Playground) -> dict[str, Any]:
             "chat": frame.chat,
         },
         "tasks": {
-            name: {"own": offer.own, "kinds": offer.setting is not None}
+            name: {"own": offer.own, "kinds": offer.knobs is not None}
             for name, offer in TASKS.items()
         },
         "seams": {
             "prose": samples.maker.filler.seam,
-            "lines": chains_of(play, play.setting.language).maker.filler.seam,
+            "lines": chains_of(LANGUAGES[0]).maker.filler.seam,
         },
         "anchor": tokens.ANCHOR,
         "texts": text_rules(),
@@ -206,7 +206,7 @@ def about(play: Playground) -> dict[str, Any]:
         "empty": show.EMPTY,
         "looked": LOOKED,
         "words": WORDS,
-        "colours": show.COLOURS,
+        "colours": COLOURS,
         "shades": [plots.shade(step / (SHADES - 1)) for step in range(SHADES)],
     }
 
@@ -239,7 +239,7 @@ def text_rules() -> dict[str, Any]:
         "space": javascript(space),
         "ends": javascript(texts.END.pattern),
         "wrong": javascript(texts.NO_TEXT.pattern),
-        "braces": BRACES.pattern,
+        "braces": r"\{([^{}]*)\}",
         "longest": texts.LONGEST_UNIT_WORDS,
         "folds": {
             letter: letter.casefold() for letter in letters if letter.casefold() != letter.lower()
@@ -265,7 +265,7 @@ def controls(folder: str) -> Iterator[str]:
     """
     yield f'<link rel="stylesheet" href="{folder}/needle.css">'
     yield "<style>"
-    for name, fill in show.COLOURS.items():
+    for name, fill in COLOURS.items():
         yield f".ruler-needle span.{name} {{ background: {fill}; }}"
     for name, style in show.MARKS.items():
         yield f".ruler-needle .prompt .{name} {{ {style} }}"
@@ -283,7 +283,6 @@ def controls(folder: str) -> Iterator[str]:
 
 def form() -> Iterator[str]:
     """Yield the form with the controls."""
-    setting = Setting()
     packs = {code: languages.load(code).name for code in LANGUAGES}
     haystacks = {name: TEXTS["haystacks"][name] for name in HAYSTACKS}
 
@@ -298,7 +297,7 @@ def form() -> Iterator[str]:
     # Sliders, question and answer come first, so that they fit on one screen.
     limits = f'min="{LENGTHS["least"]}" max="{LENGTHS["most"]}" step="{LENGTHS["step"]}"'
     yield '<div class="fields">'
-    yield slider("depth", LABELS["depth"], 'min="0" max="100" step="1"', round(setting.depth))
+    yield slider("depth", LABELS["depth"], 'min="0" max="100" step="1"', 50)
     yield slider("length", LABELS["length"], limits, LENGTHS["first"])
     yield "</div>"
     yield '<div class="strip" data-part="strip" aria-hidden="true"></div>'
@@ -337,11 +336,11 @@ def form() -> Iterator[str]:
         f' aria-label="{LABELS["prompt"]}"></div>'
     )
     yield '<div class="fields">'
-    yield select("language", LABELS["language"], packs, setting.language)
+    yield select("language", LABELS["language"], packs, LANGUAGES[0])
     yield select("task", "Task", {name: offer.label for name, offer in TASKS.items()}, "one")
     kinds = {name: shown for name, (_, _, shown) in KINDS.items()}
     yield select("kind", "Key and value", kinds, "words")
-    yield select("haystack", LABELS["haystack"], haystacks, setting.haystack)
+    yield select("haystack", LABELS["haystack"], haystacks, HAYSTACKS[0])
     yield select("bits", "Cache in", BITS, "32")
     yield select("drop", "Dropped from the cache", DROPPED, "")
     yield "</div>"

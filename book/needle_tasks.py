@@ -8,16 +8,16 @@ chain is spread evenly from its first assignment to the end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
-from rulerlib.haystack import Needle
-from rulerlib.playground import Playground, Setting
-from rulerlib.playground.prompt import Samples
+from rulerlib.filling import Take
+from rulerlib.haystack import Draft, Needle
 from rulerlib.samples import Sample
+from rulerlib.tokens import Tokenizer, load
 
 DRAWS = 20
 """Prompts drawn per language, task and kind; "another needle" cycles through them."""
@@ -29,6 +29,10 @@ KINDS = {
 """Types of keys and values by name: key, value, label."""
 
 
+LONGEST = 4000
+"""The longest length of the page in tokens."""
+
+
 @dataclass(frozen=True)
 class Offer:
     """A task of the page.
@@ -37,30 +41,29 @@ class Offer:
     ----------
     label
         The label on the page.
-    setting
-        Fields of `Setting`; None for chains.
+    knobs
+        Parameters of `rulerlib.tasks.niah`; None for chains.
     own
         Whether users can change the wording and the haystack.
     """
 
     label: str
-    setting: Mapping[str, Any] | None = field(default_factory=dict)
+    knobs: Mapping[str, Any] | None = field(default_factory=dict)
     own: bool = True
 
     @property
     def form(self) -> str:
         """The form of the question, for one value or for many: a part of a language pack."""
-        setting = Setting(**self.setting or {})
-        return "one" if setting.num_needles * setting.num_values == 1 else "many"
+        return "many" if {"num_needle_q", "num_needle_v"} & {*(self.knobs or ())} else "one"
 
 
 NEEDLES = Offer("A haystack of needles", {"haystack": "needle"}, own=False)
 
 TASKS = {
     "one": Offer("One needle"),
-    "keys": Offer("Four keys, one is asked for", {"num_distractors": 3}),
-    "queries": Offer("Four keys, all are asked for", {"num_needles": 4}),
-    "values": Offer("Four values of one key", {"num_values": 4}),
+    "keys": Offer("Four keys, one is asked for", {"num_needle_k": 4}),
+    "queries": Offer("Four keys, all are asked for", {"num_needle_k": 4, "num_needle_q": 4}),
+    "values": Offer("Four values of one key", {"num_needle_v": 4}),
     "needles": NEEDLES,
     "chains": Offer("A chain of variables", None, own=False),
 }
@@ -70,50 +73,45 @@ With UUIDs as keys and values the haystack of needles is niah_multikey_3.
 """
 
 
-def hidden(kind: str, /, **values: Any) -> Setting:
-    """Return a setting with keys and values of a kind in ``KINDS``."""
+def tokenizer() -> Tokenizer:
+    """Return the tokenizer of the page's model."""
+    return load("lille")
+
+
+def needles_of(
+    offer: Offer, kind: str, code: str, depth: float = 0, length: int = LONGEST
+) -> Dataset:
+    """Return the samples of a task with needles; ``depth`` is that of the needle that is moved."""
     key, value, _ = KINDS[kind]
-    return Setting(type_needle_k=key, type_needle_v=value, **values)
+    knobs = {"type_needle_k": key, "type_needle_v": value, "depth": depth, **(offer.knobs or {})}
+    return Dataset("niah_single_2", length, code, tokenizer(), DRAWS, knobs=knobs)
 
 
-def samples_of(play: Playground, setting: Setting) -> Samples:
-    """Return the samples of a setting at the longest length that there is."""
-    return play.samples_of(replace(setting, length=play.lengths[-1]))
+def chains_of(code: str) -> Dataset:
+    """Return the chains of a language at the longest length."""
+    return Dataset("vt", LONGEST, code, tokenizer(), DRAWS)
 
 
-def chains_of(play: Playground, code: str, length: int | None = None) -> Dataset:
-    """Return the chains of a language at a length, by default the longest."""
-    length = length or play.lengths[-1]
-    return Dataset("vt", length, code, play.model.tokenizer, DRAWS, play.seed, format=play.format)
-
-
-def pack(play: Playground, code: str) -> dict[str, Any]:
+def pack(code: str) -> dict[str, Any]:
     """Return a language pack's wording, its haystacks with their costs, and what was drawn.
-
-    Parameters
-    ----------
-    play
-        Of the page's model, up to the longest length that the page has.
-    code
-        The language.
 
     Raises
     ------
     DataError
         If the tokenizer merges text across sentences, so that their costs do not add up.
     """
-    language, chains = languages.load(code), chains_of(play, code)
-    essays = samples_of(play, Setting(language=code)).maker.filler
+    language, chains = languages.load(code), chains_of(code)
+    essays = needles_of(TASKS["one"], "words", code).maker.filler
     for haystack in (essays, chains.maker.filler):
         if not haystack.additive:
             raise DataError(
-                f"The tokenizer of '{play.name}' merges text across sentences of '{code}', and the"
+                f"The bundled model's tokenizer merges text across sentences of '{code}', and the"
                 " page 'Move the needle' adds up what sentences cost."
             )
     return {
         "units": list(zip(essays.units, essays.costs, strict=True)),
         "noise": [chains.maker.filler.units[0], chains.maker.filler.costs[0]],
-        "pools": {kind: _pool(play, kind, code) for kind in KINDS},
+        "pools": {kind: _pool(kind, code) for kind in KINDS},
         "labels": {
             kind: {form: language.label(value, count) for form, count in (("one", 1), ("many", 2))}
             for kind, (_, value, _) in KINDS.items()
@@ -128,8 +126,8 @@ def pack(play: Playground, code: str) -> dict[str, Any]:
         },
         "tasks": {
             name: _task(chains.tokens_to_generate, map(_chain, chains))
-            if offer.setting is None
-            else {kind: _hidden(play, offer, kind, code) for kind in KINDS}
+            if offer.knobs is None
+            else {kind: _hidden(offer, kind, code) for kind in KINDS}
             for name, offer in TASKS.items()
         },
     }
@@ -140,9 +138,9 @@ def _task(generate: int, draws: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {"generate": generate, "draws": [*draws]}
 
 
-def _pool(play: Playground, kind: str, code: str) -> list[tuple[str, str, int]]:
+def _pool(kind: str, code: str) -> list[tuple[str, str, int]]:
     """Return the distractors of a haystack of needles: key, value and token cost."""
-    maker = samples_of(play, hidden(kind, language=code, **NEEDLES.setting)).maker
+    maker = needles_of(NEEDLES, kind, code).maker
     units = maker.filler.units
     rows = []
     for unit, cost in zip(units, maker.filler.costs, strict=True):
@@ -151,16 +149,26 @@ def _pool(play: Playground, kind: str, code: str) -> list[tuple[str, str, int]]:
     return rows
 
 
-def _hidden(play: Playground, offer: Offer, kind: str, code: str) -> dict[str, Any]:
+def _hidden(offer: Offer, kind: str, code: str) -> dict[str, Any]:
     """Return a task whose needles have keys and values, see `_draw`."""
-    samples = samples_of(play, hidden(kind, language=code, **offer.setting or {}))
-    return _task(
-        samples.tokens_to_generate, (_draw(samples, index, offer) for index in range(DRAWS))
-    )
+    first, last = (needles_of(offer, kind, code, depth) for depth in (0, 100))
+    draws = (_draw(first, last, index, offer) for index in range(DRAWS))
+    return _task(first.tokens_to_generate, draws)
 
 
-def _draw(samples: Samples, index: int, offer: Offer) -> dict[str, Any]:
+def _planned(samples: Dataset, index: int) -> tuple[Draft, Take]:
+    """Return the draft of a sample, and a function that fills a token budget."""
+    (draft,), take = samples.maker.plan(index, samples._rng(index), 1)
+    return draft, take
+
+
+def _draw(samples: Dataset, others: Dataset, index: int, offer: Offer) -> dict[str, Any]:
     """Return a drawn prompt's needles, and what its haystack begins with.
+
+    Parameters
+    ----------
+    samples, others
+        The samples with the moved needle at the start, and at the end.
 
     Returns
     -------
@@ -170,7 +178,7 @@ def _draw(samples: Samples, index: int, offer: Offer) -> dict[str, Any]:
         of the one that is moved. ``start``: the number of the first unit of prose, from 0; or
         ``pool``: those of the pool's units, in order.
     """
-    (first, take), (last, _) = (samples.plan(index, depth) for depth in (0, 100))
+    (first, take), (last, _) = _planned(samples, index), _planned(others, index)
     needles = [first.needles[number] for number in first.order]
     ends = {needle.text for needle in last.needles if needle.depth == 100}
     (moved,) = (
@@ -184,7 +192,7 @@ def _draw(samples: Samples, index: int, offer: Offer) -> dict[str, Any]:
         "moved": moved,
     }
     haystack = samples.maker.filler
-    if offer.setting == NEEDLES.setting:
+    if offer is NEEDLES:
         places = {unit: number for number, unit in enumerate(haystack.units)}
         return made | {"pool": [places[unit] for unit in take(samples.length).units]}
     # Once around, from where it begins.
@@ -194,7 +202,7 @@ def _draw(samples: Samples, index: int, offer: Offer) -> dict[str, Any]:
     return made | {"start": start}
 
 
-def _query(samples: Samples, needles: Sequence[Needle]) -> str:
+def _query(samples: Dataset, needles: Sequence[Needle]) -> str:
     """Return the keys in the question, joined as in a sentence."""
     language = samples.language
     assert isinstance(language, languages.Language)

@@ -25,7 +25,7 @@ from rulerlib.escaping import Html as Html
 from rulerlib.escaping import sentence as sentence
 from rulerlib.labels import listed, said_count, thousands
 from rulerlib.metrics import MEASURES
-from rulerlib.samples import Prediction, Sample
+from rulerlib.samples import Sample
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,12 +34,10 @@ if TYPE_CHECKING:
     from rulerlib.store import Cell
 
 _LOOKS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-BOX, _ITEM, _LIST, _SWATCH = (_LOOKS["style"][name] for name in ("box", "item", "list", "swatch"))
+BOX: str = _LOOKS["style"]["box"]
 _LEGEND: dict[str, str] = _LOOKS["legend"]
 MARKS: dict[str, str] = _LOOKS["marks"]
 """The styles (CSS) of needles, distractors, right values and operands."""
-COLOURS: dict[str, str] = _LOOKS["colours"]
-"""The colours of the parts of a prompt."""
 
 _ASKED = ("needle", "hop", "document")
 
@@ -258,61 +256,6 @@ def stacked(boxes: Sequence[Html]) -> Html:
 
 def _listed(depths: Iterable[float]) -> str:
     return ", ".join(f"{round(depth, 1):g}" for depth in depths)
-
-
-def _key(entries: Mapping[str, str]) -> str:
-    """Return a key of the colours; the values of ``entries`` are markup."""
-    items = [
-        f"<li style='{_ITEM}'><span style='{_SWATCH};background:{COLOURS[part]}'></span>{words}"
-        "</li>"
-        for part, words in entries.items()
-    ]
-    return f"<ul style='{_LIST}'>{''.join(items)}</ul>"
-
-
-def budget(spent: Sequence[tuple[str, int]], names: Mapping[str, str]) -> Html:
-    """Return a strip that shows which part of the prompt each token belongs to, with a key.
-
-    Parameters
-    ----------
-    spent
-        (part, tokens) in the order of the prompt; a part may occur several times.
-    names
-        The description of each part, in the order of the key.
-    """
-    total = sum(count for _, count in spent)
-    sums = {name: sum(count for part, count in spent if part == name) for name in names}
-    sums = {name: count for name, count in sums.items() if count}
-    # Give needles a minimum width, or they would be invisible in a long context.
-    strip = "".join(
-        f"<span style='flex:{count} 1 0;min-width:{5 if part == 'needle' else 0}px;"
-        f"background:{COLOURS[part]}'></span>"
-        for part, count in spent
-    )
-    key = {name: f"{markup(names[name])}: <b>{count:,}</b>" for name, count in sums.items()}
-    words = ", ".join(f"{names[name]}: {count:,}" for name, count in sums.items())
-    return Html(
-        f"<div aria-hidden='true' style='display:flex;height:1.6em;border:1px solid #8888;"
-        f"border-radius:5px;overflow:hidden'>{strip}</div>"
-        f"<div style='line-height:1.6;margin-top:.3em'><b>{total:,} tokens</b>, from the first"
-        f" to the last:</div>{_key(key)}",
-        f"{total:,} tokens. {words}",
-    )
-
-
-def answer(record: Prediction, verdict: str, about: str, right: bool) -> Html:
-    """Return one answer, and whether it is right.
-
-    Parameters
-    ----------
-    verdict, about
-        The verdict, and a description of the model and the question.
-    right
-        Whether it is right; decides the colour of the edge.
-    """
-    edge = "#16a34a" if right else "#dc2626"
-    wanted, language = ", ".join(record.outputs), record.others.get("language", "")
-    return answer_box(f"{verdict} ({about})", record.pred, wanted, language, edge=edge)
 
 
 def figure(draw: Callable[..., Any], values: Any, *arguments: Any, **options: Any) -> Any:

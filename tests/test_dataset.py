@@ -156,7 +156,7 @@ def test_making_data_imports_no_model_library():
         "from rulerlib.runs import Run\n"
         "assert Dataset('niah_single_2', 1024, tokenizer='lille')[0].length <= 1024\n"
         "Run(tasks='niah_single_2,qa_1', length=2048).check()\n"
-        "assert Playground(length=1024).prompt.fed\n"
+        "assert Playground(length=1024).sample.input\n"
         "checkpoints.limit('lille'), checkpoints.fingerprint('lille')\n"
         "print(sorted({'torch', 'transformers', 'huggingface_hub'} & sys.modules.keys()))\n"
     )

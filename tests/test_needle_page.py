@@ -13,11 +13,9 @@ pytest.importorskip("torch")
 from helpers_book import opened  # noqa: E402
 
 from book import browser as browsers  # noqa: E402
-from book.needle_tasks import TASKS, hidden  # noqa: E402
+from book.browser import LABELS  # noqa: E402
+from book.needle_tasks import TASKS, needles_of  # noqa: E402
 from rulerlib import models, predict  # noqa: E402
-from rulerlib.playground import Playground  # noqa: E402
-from rulerlib.playground.page import LABELS  # noqa: E402
-from rulerlib.prompts import PromptFormat  # noqa: E402
 
 expect = playwright.expect
 pytestmark = pytest.mark.slow
@@ -70,17 +68,17 @@ def test_the_model_finds_a_needle_that_is_moved(browser, address):
 
 
 def test_prompts_and_answers_agree_with_python(browser, address):
-    play = Playground(models.load("lille", dtype="float32"), length=browsers.LENGTHS["most"])
+    model = models.load("lille", dtype="float32")
     asked, expected = [], []
     for number, task in enumerate(("one", "keys", "queries", "values")):
-        language = ("da", "en")[number % 2]
-        where = {"language": language, "length": 1000, "depth": 20.0 * number, "index": number}
-        prompt = play.prompt_of(hidden("words", **TASKS[task].setting, **where))
-        request = predict.request(
-            prompt.sample, PromptFormat().frame(play.model.tokenizer), prompt.room
-        )
-        (said,) = models.in_order(play.model, [request])
-        expected.append((prompt.fed, prompt.sample.length_w_model_temp, said.text))
+        language, depth = ("da", "en")[number % 2], 20.0 * number
+        where = {"language": language, "length": 1000, "depth": depth, "index": number}
+        data = needles_of(TASKS[task], "words", language, depth, 1000)
+        sample = data[number]
+        request = predict.request(sample, data.frame, data.tokens_to_generate)
+        (said,) = models.in_order(model, [request])
+        fed = data.frame.prompt(sample.input, sample.answer_prefix)
+        expected.append((fed, sample.length_w_model_temp, said.text))
         own = dict.fromkeys(("needle", "question", "prefix", "text"), "")
         asked.append({"task": task, "kind": "words", "haystack": "essay", **where, **own})
     page, wrong = opened(browser, address, PAGE)

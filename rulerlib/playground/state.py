@@ -1,29 +1,176 @@
-"""The state of the playground: the setting and all answers. No widgets."""
+"""The state of the playground: the setting, its prompt and all answers. No widgets."""
 
 from __future__ import annotations
 
-import itertools
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Self
+import functools
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from rulerlib import errors, models, predict
-from rulerlib.errors import LONGEST, ParameterError, one_of, whole_number
+from pydantic import Field
+
+from rulerlib import errors, languages, models, predict, show
+from rulerlib.dataset import Dataset
+from rulerlib.errors import LONGEST, ParameterError, one_of, validated, whole_number
+from rulerlib.filling import Take
+from rulerlib.haystack import DEPTHS, Draft, Needle
+from rulerlib.languages import VALUE_TYPES
+from rulerlib.metrics import matches
 from rulerlib.parsing import notebook_parameters
-from rulerlib.playground.prompt import TASK, Answer, MarkedPrompt, Samples
-from rulerlib.playground.setting import ROWS, RULES, Setting
 from rulerlib.prompts import PromptFormat
 from rulerlib.runs import halves
 from rulerlib.samples import Prediction
-from rulerlib.texts import read_texts
+from rulerlib.tasks.niah import HAYSTACKS, Niah
+from rulerlib.texts import checked, read_texts
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
-_FORMAT = [item.name for item in fields(PromptFormat)]
-_CONTROLS = [item.name for item in fields(Setting)]
+TASK = "niah_single_2"
+"""The task whose parameters a setting changes; its name seeds the random numbers."""
+
+DEPTH_ROWS = (0, 25, 50, 75, 100)
+"""The depths of the heatmap in percent."""
+
+
+@validated
+class Setting:
+    """The values of all controls.
+
+    Attributes
+    ----------
+    language
+        ``"da"``, ``"en"``, or any other pack.
+    haystack
+        ``"noise"``, ``"essay"`` or ``"needle"`` (only distractors).
+    length
+        Tokens of the whole sequence, prompt and answer together.
+    depth
+        The depth of the requested needle, 0 (start) to 100 (end).
+    num_distractors
+        The number of needles with other keys, which are not requested.
+    type_needle_k, type_needle_v
+        The types of keys and values: ``"words"``, ``"numbers"`` or ``"uuids"``.
+    needle, question, value
+        Your own needle, a sentence that contains the value; a question about it; and the value,
+        which is the right answer. If all are empty, key and value are random. With your own needle
+        there are no distractors except those of the haystack.
+    index
+        The number of the sample; each has other keys and values.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not allowed, alone or with the others.
+    DataError
+        If one of your own texts has control characters.
+    """
+
+    language: str = "da"
+    haystack: str = "essay"
+    length: Annotated[int, Field(ge=1, le=LONGEST)] = 1024
+    depth: Annotated[float, Field(ge=0, le=100)] = 50.0
+    num_distractors: Annotated[int, Field(ge=0, lt=len(DEPTHS))] = 0
+    type_needle_k: str = "words"
+    type_needle_v: str = "numbers"
+    needle: str = ""
+    question: str = ""
+    value: str = ""
+    index: Annotated[int, Field(ge=0)] = 0
+
+    def __post_init__(self) -> None:
+        one_of("language", self.language, languages.available())
+        one_of("haystack", self.haystack, HAYSTACKS)
+        one_of("type_needle_k", self.type_needle_k, VALUE_TYPES)
+        one_of("type_needle_v", self.type_needle_v, VALUE_TYPES)
+        for name in ("needle", "question", "value"):
+            # A needle is one sentence on one line, like any other unit of the haystack.
+            text = " ".join(getattr(self, name).split())
+            object.__setattr__(self, name, checked(text, name) if text else "")
+        if any(self.own) and not all(self.own):
+            raise ParameterError("needle", self.needle, "given with its question and value")
+        if self.value not in self.needle:
+            raise ParameterError("value", self.value, "a part of your needle")
+
+    @property
+    def own(self) -> tuple[str, str, str]:
+        """The user's own needle, question and value."""
+        return self.needle, self.question, self.value
+
+    @property
+    def kind(self) -> Setting:
+        """The setting without depth, length and index, which differ within a heatmap."""
+        return replace(self, depth=0, length=1, index=0)
+
+
+@dataclass(frozen=True)
+class OwnNeedle(Niah):
+    """A needle in the user's own words.
+
+    Attributes
+    ----------
+    own
+        The sentence, the question and the value.
+    """
+
+    own: tuple[str, str, str] = ("", "", "")
+
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """Return the question, and a function that fills its context."""
+        sentence, question, value = self.own
+        if self.filler.contains(value):
+            raise ParameterError("value", value, "a value that is not in the haystack already")
+        head, _, _ = self.prompt([""])
+        needle = Needle.holding(value, sentence, self.depth or 0, None)
+        draft = Draft(head, f"\n{question}", "", [value], [needle], [0], asked=1)
+        return [draft], functools.partial(self.filler.draw, rng=rng)
+
+
+@dataclass
+class Samples(Dataset):
+    """A dataset of RULER's needles, or with a needle of the user's own.
+
+    Parameters
+    ----------
+    own
+        See `OwnNeedle`; without a sentence, keys and values are random.
+    """
+
+    own: tuple[str, str, str] = ("", "", "")
+
+    @functools.cached_property
+    def row(self) -> Niah:
+        """The task with its parameters."""
+        row = Niah(**super().row.settings())
+        return OwnNeedle(**row.settings(), own=self.own) if self.own[0] else row
+
+
+@dataclass(frozen=True, repr=False)
+class Answer:
+    """A model's answer to one prompt, as `rulerlib.predict` records it."""
+
+    setting: Setting
+    prediction: Prediction
+    model: str
+
+    @property
+    def right(self) -> bool:
+        """True if the answer has the requested value."""
+        return bool(matches.all_match(self.prediction.pred, self.prediction.outputs))
+
+    def _shown(self) -> show.Html:
+        setting, record = self.setting, self.prediction
+        where = f"at depth {setting.depth:g}%, {setting.length:,} tokens, {self.model}"
+        wanted, edge = ", ".join(record.outputs), "#16a34a" if self.right else "#dc2626"
+        about = f"{'Right' if self.right else 'Wrong'} ({where})"
+        return show.answer_box(about, record.pred, wanted, setting.language, edge=edge)
+
+    def _repr_html_(self) -> str:
+        return self._shown()._repr_html_()
+
+    def __repr__(self) -> str:
+        return repr(self._shown())
 
 
 class Playground:
@@ -43,14 +190,14 @@ class Playground:
     format
         The prompt format. Tokens for thinking are added to the length.
     texts
-        A file or folder for the haystack ``"text"``, used if ``text`` is empty.
+        Your own text for the haystack ``"essay"``, a file or a folder. Default: the language's.
     setting
-        Initial values of `Setting`, except ``length``, which is initially the second shortest.
+        Initial values of `Setting`, except ``length``, which is initially the first from 1,024.
 
     Raises
     ------
     ParameterError
-        If a value is not allowed; raised before any weights are loaded.
+        If a value is not allowed.
     DataError
         If a text is damaged.
     MissingExtraError
@@ -76,25 +223,18 @@ class Playground:
             given = errors.engine_options("engine_options", engine_options or {})
             model = models.load(model, engine, **given)
         self.model, self.seed, self.format = model, seed, format or PromptFormat()
-        self._check_limit(length)
+        self.name = model.name.rstrip("/").rpartition("/")[2] or model.name
+        self.texts = None if texts is None else read_texts(texts)
         self.lengths = halves(length, num_lengths)
         self.answers: dict[Setting, Answer] = {}
-        # Counting a long haystack would delay every move of a slider.
-        self._samples: dict[Setting, Samples] = {}
-        self.texts = None if texts is None else read_texts(texts)
-        if self.texts is not None:
-            setting = {"haystack": "text", **setting}
-        self.setting = self._first(Setting(**setting))
+        self.samples_of(Setting(**{**setting, "length": length}))
+        first = next(each for each in self.lengths if each >= min(length, 1024))
+        self._move(Setting(**{**setting, "length": first}))
 
-    def _first(self, setting: Setting) -> Setting:
-        """Return the setting at the second shortest length, or at the next one that fits."""
-        for length in self.lengths[1:-1]:
-            try:
-                return self.prompt_of(replace(setting, length=length)).setting
-            except ParameterError as error:
-                if error.parameter != "length":
-                    raise
-        return self.prompt_of(replace(setting, length=self.lengths[-1])).setting
+    def _move(self, setting: Setting) -> None:
+        data = self.samples_of(setting)
+        self.sample = data.sample(setting.index, data.maker)
+        self.setting, self.data = setting, data
 
     @classmethod
     def from_notebook(cls, namespace: Mapping[str, Any]) -> Self:
@@ -112,24 +252,14 @@ class Playground:
         DataError, MissingExtraError
             As in `Playground`.
         """
+        format_names = [item.name for item in fields(PromptFormat)]
         names = ["model", "engine", "engine_options", "num_lengths", "seed", "texts"]
-        named = notebook_parameters(namespace, [*names, *_FORMAT, *_CONTROLS])
+        names += [*format_names, *(item.name for item in fields(Setting))]
         # None means the default.
-        values = {name: value for name, value in named.items() if value is not None}
-        chosen = PromptFormat(**{name: values.pop(name) for name in _FORMAT if name in values})
-        return cls(format=chosen, **values)
-
-    @property
-    def name(self) -> str:
-        """The model's short name: the last part of a folder's or a hub's name."""
-        return self.model.name.rstrip("/").rpartition("/")[2] or self.model.name
-
-    def _check_limit(self, length: int) -> None:
-        if self.model.limit is not None:
-            most = self.model.limit - self.format.thinking_tokens
-            if length > most:
-                allowed = f"at most {most}, what '{self.model.name}' can take"
-                raise ParameterError("length", length, allowed)
+        given = notebook_parameters(namespace, names).items()
+        values = {name: value for name, value in given if value is not None}
+        chosen = {name: values.pop(name) for name in format_names if name in values}
+        return cls(format=PromptFormat(**chosen), **values)
 
     def set(self, **changes: Any) -> Setting:
         """Move controls, and return the new setting. An error changes nothing.
@@ -140,153 +270,94 @@ class Playground:
             If there is no such control, or a value is not allowed.
         """
         for name in changes:
-            one_of("the control", name, _CONTROLS)
-        self.setting = self.prompt_of(replace(self.setting, **changes)).setting
+            one_of("the control", name, [item.name for item in fields(Setting)])
+        self._move(replace(self.setting, **changes))
         return self.setting
 
+    def another(self) -> Setting:
+        """Draw another key and value."""
+        return self.set(index=self.setting.index + 1)
+
     @property
-    def prompt(self) -> MarkedPrompt:
-        """The prompt of the setting."""
-        return self.prompt_of(self.setting)
-
-    def prompt_of(self, setting: Setting) -> MarkedPrompt:
-        """Return the prompt of any setting.
-
-        Raises
-        ------
-        ParameterError
-            If the length is too short for the prompt or too long for the model, if the user's own
-            text is missing, or if the haystack contains the user's value.
-        """
-        data = self.samples_of(setting)
-        sample = data.sample(setting.index, data.at(setting.depth))
-        tokenizer = data.maker.budget.tokenizer
-        return MarkedPrompt(setting, sample, data.frame, tokenizer, data.tokens_to_generate)
+    def prompt(self) -> show.Html:
+        """The prompt of the setting, with its needles marked."""
+        return show.sample(self.sample)
 
     def samples_of(self, setting: Setting) -> Samples:
-        """Return the samples of a setting at all depths.
+        """Return the samples of any setting.
 
         Raises
         ------
         ParameterError
-            If the length is too short or too long, or the user's own text is missing.
+            If the length is too short for the prompt or too long for the model.
         """
-        setting = replace(setting, depth=0, index=0)
-        if setting in self._samples:
-            return self._samples[setting]
-        self._check_limit(setting.length)
-        texts = None
-        if setting.haystack == "text":
-            texts = (setting.text,) if setting.text else self.texts
-            if not texts:
-                raise ParameterError("text", "", RULES["text"])
-        self._samples[setting] = Samples(
+        if self.model.limit is not None:
+            most = self.model.limit - self.format.thinking_tokens
+            if setting.length > most:
+                allowed = f"at most {most}, what '{self.model.name}' can take"
+                raise ParameterError("length", setting.length, allowed)
+        return Samples(
             TASK,
             setting.length,
-            setting.pack(),
+            setting.language,
             self.model.tokenizer,
-            num_samples=1,
             seed=self.seed,
-            texts=texts,
+            texts=self.texts if setting.haystack == "essay" else None,
             format=self.format,
-            knobs=setting.knobs(),
-            own=setting.own_value,
+            knobs={
+                "haystack": setting.haystack,
+                "type_needle_k": setting.type_needle_k,
+                "type_needle_v": setting.type_needle_v,
+                "num_needle_k": 1 + setting.num_distractors,
+                "depth": setting.depth,
+            },
+            own=setting.own,
         )
-        return self._samples[setting]
 
-    def ask(self, setting: Setting | None = None) -> Answer:
-        """Return the model's answer; answers are cached, because decoding is greedy.
-
-        Parameters
-        ----------
-        setting
-            Default: the current setting.
-
-        Raises
-        ------
-        ParameterError
-            If the setting has no valid prompt; see `prompt_of`.
-        """
-        setting = setting or self.setting
-        if setting not in self.answers:
-            prompt = self.prompt_of(setting)
-            room = prompt.room + self.format.thinking_tokens
-            request = predict.request(prompt.sample, prompt.frame, room)
-            begin = time.perf_counter()
+    def ask(self) -> Answer:
+        """Return the model's answer; answers are cached, because decoding is greedy."""
+        if self.setting not in self.answers:
+            sample, frame = self.sample, self.data.frame
+            room = self.data.tokens_to_generate + self.format.thinking_tokens
+            request = predict.request(sample, frame, room)
             (generation,) = models.in_order(self.model, [request])
-            seconds = time.perf_counter() - begin
-            record = predict.record(prompt.sample, generation, prompt.frame)
-            self.answers[setting] = Answer(prompt, record, self.name, seconds)
-        return self.answers[setting]
+            record = predict.record(sample, generation, frame)
+            self.answers[self.setting] = Answer(self.setting, record, self.name)
+        return self.answers[self.setting]
 
-    def ask_all(self, depths: Iterable[float], lengths: Iterable[int]) -> list[Answer]:
-        """Return the answers at each depth and length, short lengths first.
+    def ask_all(
+        self, depths: Iterable[float] = DEPTH_ROWS, lengths: Iterable[int] | None = None
+    ) -> None:
+        """Ask at each depth and length (default: all), short lengths first.
 
-        Lengths that are too short for the setting or too long for the model are skipped. The
-        setting afterwards is that of the last question.
-
-        Parameters
-        ----------
-        depths
-            0 (start) to 100 (end).
-        lengths
-            In tokens.
-
-        Raises
-        ------
-        ParameterError
-            If a depth is not from 0 to 100.
+        Lengths that are too short for the setting are skipped. The setting stays the same.
         """
-        answers = []
-        for length, depth in itertools.product(sorted(lengths), depths):
-            try:
-                self.set(length=length, depth=depth)
-            except ParameterError as error:
-                if error.parameter != "length":
-                    raise
-            else:
-                answers.append(self.ask())
-        return answers
-
-    def predictions(
-        self, kind: Setting | None = None
-    ) -> Iterator[tuple[dict[str, Any], Prediction]]:
-        """Yield every answer so far, as `rulerlib.analysis.scores` takes them.
-
-        Parameters
-        ----------
-        kind
-            If given, yield only answers to settings that differ from this one in depth, length
-            and index.
-        """
-        for setting, answer in list(self.answers.items()):
-            if kind is None or setting.kind == kind.kind:
-                about = {"language": setting.language, "length": setting.length}
-                record = answer.prediction
-                # The first needle counts at the depth of its button, because the nearest sentence
-                # boundary may be in another row.
-                depths = [setting.depth, *record.others["depths"][1:]]
-                record = replace(record, others={**record.others, "depths": depths})
-                yield {"model": self.name, "task": setting.label(), **about}, record
-
-    def by_depth(self, kind: Setting | None = None) -> pd.DataFrame:
-        """Return the share of needles found by depth and length, over all answers so far.
-
-        See `rulerlib.analysis.by_depth`; each requested needle counts at its own depth. ``kind``
-        selects answers as in `predictions`.
-        """
-        from rulerlib import analysis
-
-        return analysis.by_depth(analysis.scores(self.predictions(kind)), bins=len(ROWS))
+        setting = self.setting
+        for length in sorted(lengths or self.lengths):
+            for depth in depths:
+                try:
+                    self.set(length=length, depth=depth)
+                except ParameterError as error:
+                    if error.parameter != "length":
+                        raise
+                else:
+                    self.ask()
+        self._move(setting)
 
     def heatmap(self) -> Figure:
-        """Return the heatmap of `by_depth` for the current kind of setting.
+        """Return the heatmap of all answers to this setting at any depth, length and index.
 
         Raises
         ------
         ParameterError
-            If there are no answers of this kind yet.
+            If there are no such answers yet.
         """
-        from rulerlib import plots
+        from rulerlib import analysis, plots
 
-        return plots.heatmap(self.by_depth(self.setting), title=self.name)
+        found = []
+        for setting, answer in self.answers.items():
+            if setting.kind == self.setting.kind:
+                about = {"model": self.name, "task": TASK, "language": setting.language}
+                found.append(({**about, "length": setting.length}, answer.prediction))
+        table = analysis.by_depth(analysis.scores(found), bins=len(DEPTH_ROWS))
+        return plots.heatmap(table, title=self.name)

@@ -188,8 +188,7 @@ export class Prompts {
   }
 
   // The prompt of a setting: {language, task, kind, haystack, length, depth, index, needle,
-  // question, prefix, text}; all but the first two of these as rulerlib.playground.Setting has
-  // them, and `kind`, what keys and values are.
+  // question, prefix, text}; `kind` is what keys and values are.
   make(setting) {
     const { count } = this;
     const { anchor, frame: { before, between, chat, special } } = this.page;

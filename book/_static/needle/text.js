@@ -33,7 +33,7 @@ export class Texts {
     return this.normal(this.trimmed(this.trimmed(said).replace(/[\x00-\x1f]/g, "\n")));
   }
 
-  // rulerlib.playground.prompt.Answer
+  // How an answer ends.
   ending(said, values, finished) {
     if (finished) return "finished";
     const text = this.judged(said);
@@ -47,7 +47,7 @@ export class Texts {
     return values.filter((value) => text.includes(this.normal(value))).length;
   }
 
-  // rulerlib.playground.prompt.Answer
+  // How right an answer is.
   verdict(said, outputs, others) {
     const right = this.found(said, outputs);
     if (right === outputs.length) return right === 1 ? "right" : "all";

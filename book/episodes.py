@@ -10,7 +10,6 @@ from sphinx.application import Sphinx
 
 from book.extension import Generated, fenced, in_language
 from rulerlib import languages
-from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.suites import Recipe
 
 # Facts shown of an episode, in addition to those that the answer needs.
@@ -28,34 +27,18 @@ class EpisodeExample(Generated):
 
     def lines(self) -> Iterator[str]:
         index, profile = self.options.get("index", 0), self.options.get("profile", "easy")
-        (suite,) = self.arguments
         yield "`````````{tab-set}"
         for code in languages.available("names"):
-            recipe = Recipe(suite, index + 1, language=code, profile=profile)
+            recipe = Recipe(self.arguments[0], index + 1, language=code, profile=profile)
             episode = recipe.episodes.episode(index)
             (probe,) = episode.probes
-            yield f"````````{{tab-item}} {languages.load(code).name}"
-            yield f":sync: {code}"
-            yield ""
-            taught = "\n".join(shown(episode, probe))
-            yield from in_language(code, fenced(f"{taught}\n\n{probe.text}"))
-            yield ""
+            shown = sorted({*range(SHOWN), *probe.needs})
+            taught = "\n".join(episode.facts[number].text for number in shown)
+            yield f"````````{{tab-item}} {languages.load(code).name}\n:sync: {code}\n"
+            yield from in_language(code, fenced(f"{taught}\n[...]\n\n{probe.text}"))
             wanted = ", ".join(f"`{gold}`" for gold in probe.golds)
-            yield f"Reference: {wanted}"
-            yield "````````"
+            yield f"\nReference: {wanted}\n````````"
         yield "`````````"
-
-
-def shown(episode: Episode, probe: Probe) -> Iterator[str]:
-    """Yield the first facts of an episode and those that the answer needs, with gaps."""
-    keep = {*range(SHOWN), *probe.needs}
-    gap = False
-    for fact in episode.facts:
-        if fact.number in keep:
-            yield fact.text
-        elif not gap:
-            yield "[...]"
-        gap = fact.number not in keep
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

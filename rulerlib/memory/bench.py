@@ -167,8 +167,7 @@ class Questions:
                     if job.preset.is_outside:
                         needs = Needs(episode, probe, job.pack)
                         bare += any(needs.is_bare_answer(text) for text, _ in shown)
-            stats["bytes"] = sum(path.stat().st_size for path in _files(Path(root)))
-            if not stats["bytes"]:
+            if not any(path.stat().st_size for path in _hashes(Path(root))):
                 raise GuardError(f"The store of {name} is empty after teaching.")
             _check_recalls(name, asker.requests, recalls, bare, job.recipe.size)
             kept, times = job.file(STORE), [round(seconds * 1e6) for _, seconds in recalls]
@@ -303,12 +302,10 @@ def _memory(job: Work) -> AbstractContextManager[LocalMemory | OutsideMemory]:
     return nullcontext(LocalMemory(job))
 
 
-def _files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def _hashes(folder: Path) -> dict[Path, str]:
-    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in _files(folder)}
+def _hashes(folder: Path) -> dict[Path, bytes]:
+    """Return a hash of each file in a folder."""
+    found = [path for path in folder.rglob("*") if path.is_file()]
+    return {path: hashlib.sha256(path.read_bytes()).digest() for path in found}
 
 
 def _check_recalls(name: str, requests: int, recalls: Recalls, bare: int, episodes: int) -> None:

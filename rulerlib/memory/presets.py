@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import field
@@ -51,13 +50,13 @@ IN_CONTEXT = ("none", "all", "needed")
 """What the prompt holds if there is no memory system: no fact, all facts, or the needed ones."""
 
 SYSTEMS = {
-    "rag": ("rag", "Rag"),
-    "random": ("rag", "Random"),
-    "hei_nw": ("episodic_index", "EpisodicIndex"),
-    "sgc_rss": ("relation_graph", "RelationGraph"),
-    "smpd": ("place_map", "PlaceMap"),
+    "rag": "rulerlib.memory.rag:Rag",
+    "random": "rulerlib.memory.rag:Random",
+    "hei_nw": "rulerlib.memory.episodic_index:EpisodicIndex",
+    "sgc_rss": "rulerlib.memory.relation_graph:RelationGraph",
+    "smpd": "rulerlib.memory.place_map:PlaceMap",
 }
-"""The module and the class of each memory system."""
+"""The class of each memory system."""
 
 ASKED = ("use_chat_template", "system_prompt", "max_new_tokens")
 """The settings of how a question is asked. The names of folders show them in other ways."""
@@ -172,7 +171,7 @@ class Preset:
         now, made = self.changeable(), {**self.changes}
         for name, value in dictionary("changes", changes, '{"gate": False}').items():
             one_of(f"setting of {self.name}", name, now)
-            # With the type, because True == 1.
+            # Types too, because True == 1.
             if (type(value), value) != (type(now[name]), now[name]):
                 made[name] = value
         settings = {name: made.get(name, value) for name, value in self.settings.items()}
@@ -195,8 +194,7 @@ def _settings(preset: str, system: str, given: dict[str, Any]) -> dict[str, Any]
 
 
 def _class(system: str) -> Any:
-    module, name = SYSTEMS[system]
-    return getattr(importlib.import_module(f"rulerlib.memory.{module}"), name)
+    return plugins.load_class("system", SYSTEMS[system], "a memory system")
 
 
 def opened(system: str, folder: str | Path, language: Language, **settings: Any) -> System:

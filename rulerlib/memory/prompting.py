@@ -104,9 +104,6 @@ def beside(prompt: str, texts: Sequence[str]) -> str:
 def fitted(texts: Sequence[str], fits: Callable[[Sequence[str]], bool], last: bool) -> slice:
     """Return which texts are kept so that the others would not fit.
 
-    The number of texts is doubled and then bisected, so that of many texts only about twice those
-    that fit are counted.
-
     Parameters
     ----------
     texts
@@ -120,8 +117,5 @@ def fitted(texts: Sequence[str], fits: Callable[[Sequence[str]], bool], last: bo
     def chosen(number: int) -> slice:
         return slice(len(texts) - number, None) if last else slice(number)
 
-    high = 1
-    while high <= len(texts) and fits(texts[chosen(high)]):
-        high *= 2
-    numbers = range(1, min(high, len(texts) + 1))
+    numbers = range(1, len(texts) + 1)
     return chosen(bisect_left(numbers, True, key=lambda number: not fits(texts[chosen(number)])))

@@ -29,10 +29,7 @@ COMMANDS = {
     "run": ("execute a notebook: ask a model, and see what came of it", "rulerlib.commands"),
     "compare": ("tell whether a change made a model worse", "rulerlib.compare"),
     "effective": ("find out how far a model can be used", "rulerlib.effective"),
-    "export": (
-        "write questions for any harness",
-        "rulerlib.export.formats",
-    ),
+    "export": ("write questions for any harness", "rulerlib.export.formats"),
     "explore": ("write a site that shows every answer", "rulerlib.explore.site"),
     "memory": ("ask a model with memories", "rulerlib.memory.bench"),
 }
@@ -67,12 +64,11 @@ def parser(module: str, usage: str, about: str, example: str) -> argparse.Argume
         The description of the command.
     """
     (name,) = (name for name, (_, its_module) in COMMANDS.items() if its_module == module)
-    prog = f"rulerlib {name}"
     return argparse.ArgumentParser(
-        prog=prog,
+        prog=f"rulerlib {name}",
         usage=f"%(prog)s {usage}",
         description=about,
-        epilog=f"example:\n  {prog} {example}",
+        epilog=f"example:\n  rulerlib {name} {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
@@ -84,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or given[0] in ("-h", "--help"):
         print("usage: rulerlib COMMAND ...; rulerlib COMMAND --help lists its arguments.\n")
         print("\n".join(f"  {name:10} {does}" for name, (does, _) in COMMANDS.items()))
-        print("\nexample:\n  rulerlib run niah -p length 2048")
+        print("\nexample:\n  rulerlib run niah runs/niah.ipynb -p length 2048")
         return 0 if given else 2
     if given[0] == "--version":
         print(f"rulerlib {rulerlib.__version__}")
@@ -119,19 +115,13 @@ def execute(arguments: Sequence[str]) -> int:
     there = {path.stem: path for path in sorted(notebooks().glob("*.ipynb"))}
     options = parser(
         "rulerlib.commands",
-        "NOTEBOOK [OUT] [-p PARAMETER VALUE] [papermill's options]",
-        "Execute the notebook of a task or study with papermill, which takes parameters\n"
-        "such as -p length 8192, or -f FILE for a file of parameters.",
+        "NOTEBOOK OUT.ipynb [-p NAME VALUE] [papermill's options]",
+        "Execute the notebook of a task or study: papermill with the notebook's name.",
         "niah runs/niah.ipynb -p model smollm2 -p language en",
     )
     options.add_argument("notebook", help=f"one of {', '.join(there)}")
-    options.add_argument("out", nargs="?", help="the executed notebook (runs/NOTEBOOK.ipynb)")
-    # argparse would read the value of an option as OUT.
-    count = 2 if len(arguments) > 1 and not arguments[1].startswith("-") else 1
-    given = options.parse_args(arguments[:count])
-    notebook = there[one_of("notebook", Path(given.notebook).stem, there)]
+    options.add_argument("further", nargs=argparse.REMAINDER, help="the arguments of papermill")
+    given = options.parse_args(arguments)
+    notebook = there[one_of("notebook", given.notebook, there)]
     packages.load("papermill", "notebook", "Executing a notebook")
-    out = Path(given.out or f"runs/{notebook.name}")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "papermill", str(notebook), str(out), *arguments[count:]]
-    return subprocess.call(command)
+    return subprocess.call([sys.executable, "-m", "papermill", str(notebook), *given.further])

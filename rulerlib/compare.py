@@ -316,7 +316,7 @@ def answered(run: Run, before: int, count: int) -> pd.DataFrame:
     run = replace(run, num_samples=count)
     run.make_data()
     for cell in run.cells:
-        run.ask(cell, count, start=before)
+        run.ask(cell, count)
     return scored(pair for pair in run.predictions() if pair[1].index >= before)
 
 

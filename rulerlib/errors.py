@@ -194,15 +194,6 @@ def engine_options(parameter: str, options: Any) -> dict[str, Any]:
     return given
 
 
-def is_text(value: Any) -> bool:
-    r"""Return whether a value is a string that is not empty and can be encoded in UTF-8.
-
-    >>> is_text("æ"), is_text(""), is_text("\ud800")
-    (True, False, False)
-    """
-    return isinstance(value, str) and bool(value) and not HALF.search(value)
-
-
 def flag(parameter: str, value: Any) -> bool:
     """Return True or False; raise a ParameterError for other values."""
     if not isinstance(value, bool):

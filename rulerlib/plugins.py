@@ -17,7 +17,6 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,6 @@ from rulerlib.errors import ParameterError
 
 GROUPS = {"tasks": "rulerlib.tasks", "engine": "rulerlib.engines", "system": "rulerlib.memories"}
 """The entry-point group of each kind of plug-in, by the parameter that names the plug-in."""
-
-NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
 def is_plugin(name: Any) -> bool:
@@ -64,10 +61,8 @@ def load(parameter: str, name: str, what: str) -> Any:
     Raises
     ------
     ParameterError
-        If the name has another form, or the object cannot be imported.
+        If the object cannot be imported.
     """
-    if not NAME.fullmatch(name):
-        raise ParameterError(parameter, name, f"{what}, as package.module:NAME")
     module, _, attribute = name.partition(":")
     # Installed commands do not search the current folder.
     if os.getcwd() not in sys.path:

@@ -50,7 +50,6 @@ def predict(
     progress: Progress | None = None,
     weight: float = 1.0,
     cell: Mapping[str, Any] | None = None,
-    start: int = 0,
 ) -> Path:
     """Ask a model every question of a file, and store its answers.
 
@@ -70,9 +69,8 @@ def predict(
     decoding
         How tokens are chosen, and how many. Tokens for thinking come on top of
         ``tokens_to_generate``; those left over can be used by the answer.
-    num_samples, start
-        Ask only the first ``num_samples`` questions (default: all), and none before ``start``,
-        which an earlier call has asked.
+    num_samples
+        Ask only the first questions. Default: all.
     progress, weight
         A progress bar, and how much each answer counts on it.
     cell
@@ -103,13 +101,18 @@ def predict(
     about = read_metadata(questions)
     tokens_to_generate = decoding.tokens_to_generate or about.get("tokens_to_generate")
     tokens_to_generate = whole_number("tokens_to_generate", tokens_to_generate, 1)
-    frame = _frame(about, model, format)
+    format = format or PromptFormat.from_settings(about)  # noqa: A001
+    # A task may have stop strings of its own.
+    stop = dict.fromkeys([*format.stop, *about.get("stop", ())])
+    frame = replace(format, stop=tuple(stop)).frame(model.tokenizer)
     max_new_tokens = tokens_to_generate + frame.format.thinking_tokens
     samples = _read_samples(questions, num_samples)
     if about.get("tokenizer_fingerprint") != model.tokenizer.fingerprint:
         warn_unknown(samples[0].input[:SAMPLE], model.tokenizer)
     longest = max_new_tokens + _longest_prompt(samples, about, model, frame)
-    _check_limit(model, max_new_tokens, longest)
+    limit = math.inf if model.limit is None else model.limit
+    if longest > limit:
+        raise ParameterError("length", longest, f"at most {limit}, the limit of '{model.name}'")
     # The batch size follows from the requested length, so more samples do not change it. A run
     # that was begun keeps its own: another size changes the last digits of the model's numbers.
     planned = about.get("length", 0) + frame.format.thinking_tokens
@@ -136,7 +139,6 @@ def predict(
         return path
 
     models.reserve(model, longest)
-    samples = [sample for sample in samples if sample.index >= start]
     with stored.writing():
         progress.skip(weight * sum(stored.has(*each) for each in asked))
         for batch in _batches(samples, batch_size, stored, decoding.samples):
@@ -159,24 +161,6 @@ def predict(
             if missing:
                 raise RuntimeError(f"{model.name} left {missing} requests without an answer")
     return path
-
-
-def _frame(about: Mapping[str, Any], model: Model, format: PromptFormat | None) -> Frame:  # noqa: A002
-    """Return the frame of each prompt; the default format is that of the questions."""
-    if format is None:
-        format = PromptFormat.from_settings(about)  # noqa: A001
-    # A task may have stop strings of its own.
-    more = [text for text in about.get("stop", ()) if text not in format.stop]
-    return replace(format, stop=(*format.stop, *more)).frame(model.tokenizer)
-
-
-def _check_limit(model: Model, max_new_tokens: int, longest: int) -> None:
-    limit = math.inf if model.limit is None else model.limit
-    if max_new_tokens >= limit:
-        allowed = f"less than {limit}, which is the limit of '{model.name}' for prompt and answer"
-        raise ParameterError("tokens_to_generate", max_new_tokens, allowed)
-    if longest > limit:
-        raise ParameterError("length", longest, f"at most {limit}, the limit of '{model.name}'")
 
 
 def _warn(prediction: Prediction) -> None:
@@ -236,16 +220,13 @@ def _batches(
     as a whole if one of its answers is missing: the same prompts side by side give the same
     numbers, and so the same bytes.
     """
-    if size is None:
-        parts = [samples]
-    else:
+    parts = [samples]
+    if size is not None:
         parts = []
         for context, group in itertools.groupby(samples, key=lambda sample: sample.context_id):
             together = list(group)
             # Questions about one context, and several answers to one question, are one batch.
-            step = size if repeats == 1 else 1
-            if context is not None:
-                step = len(together)
+            step = len(together) if context is not None else size if repeats == 1 else 1
             parts += [together[first : first + step] for first in range(0, len(together), step)]
     for part in parts:
         batch = [(sample, repeat) for sample in part for repeat in range(repeats)]
@@ -295,7 +276,7 @@ def record(
     answer: Generation,
     frame: Frame,
     repeat: int | None = None,
-    decoding: str | Mapping[str, Any] = "greedy",
+    decoding: Any = "greedy",
 ) -> Prediction:
     """Return the record of an answer.
 
@@ -319,33 +300,24 @@ def record(
     if find_tag(answered):
         flags.append("thinking_tag")
     where = "thinking" if unended or (told and not answered) else "answer"
+    kept = ("task", "language", "answer_prefix", "depths", "token_positions", "context_id")
     others = {
-        "task": sample.task,
-        "language": sample.language,
-        "answer_prefix": sample.answer_prefix,
+        **{name: getattr(sample, name) for name in kept},
+        **{name: getattr(sample, name) or None for name in OPTIONAL},
         "parts": parts_to_data(sample.parts),
-        "depths": sample.depths,
-        "token_positions": sample.token_positions,
         "prompt_tokens": answer.prompt_tokens,
         "tokens_generated": answer.tokens,
         "finished": answer.finished,
-        "context_id": sample.context_id,
-        **{name: getattr(sample, name) or None for name in OPTIONAL},
         # The part of the answer that the token limit cut off.
         "cut_off": None if answer.finished else where,
         "thinking": thought or None,
         "flags": flags or None,
         "repeat": repeat,
-        "decoding": decoding if isinstance(decoding, str) else dict(decoding),
+        "decoding": decoding,
     }
     others = {
         name: value for name, value in others.items() if value is not None or name == "cut_off"
     }
     return Prediction(
-        index=sample.index,
-        input=sample.input,
-        outputs=sample.outputs,
-        pred=answered,
-        others=others,
-        length=sample.length,
+        sample.index, sample.input, sample.outputs, answered, others, length=sample.length
     )

@@ -244,11 +244,10 @@ class Run:
         if "tasks" not in values:
             raise ParameterError("tasks", None, "a name, several with commas between, or 'all'")
         given = {name: value for name, value in values.items() if value is not None}
-        format_ = {name: given[name] for name in _FORMAT if name in given}
         decoding = {field: given[name] for name, field in _DECODING.items() if name in given}
         parameters = {
             **{name: values[name] for name in own - {*_FORMAT, *_DECODING} if name in values},
-            "format": PromptFormat(**format_),
+            "format": PromptFormat.from_settings(given),
             "decoding": Decoding(**decoding),
             "knobs": {name: given[name] for name in knobs if name in given},
             "family": family,
@@ -303,11 +302,11 @@ class Run:
         self._check_limit("length", self.length)
         if self.given:
             # Another tokenizer may have counted the lengths, so a prompt may be too long.
-            return tuple(
-                replace(self._any_cell, task=task, length=length,
-                        texts=f"data-{hashlib.sha256(path.read_bytes()).hexdigest()[:8]}")
-                for (task, length), path in self.given.items()
-            )  # fmt: skip
+            cells = []
+            for (task, length), path in self.given.items():
+                texts = f"data-{hashlib.sha256(path.read_bytes()).hexdigest()[:8]}"
+                cells.append(replace(self._any_cell, task=task, length=length, texts=texts))
+            return tuple(cells)
         cells = [self.cell(task, size, self.knobs) for size in self.lengths for task in self.tasks]
         return tuple(cell for cell in cells if self._fits(cell, "length", self.length))
 
@@ -383,13 +382,8 @@ class Run:
         """Check a length against the model's limit, and the format against its tokenizer."""
         self.format.frame(self.loaded_engine.tokenizer)
         if self._limit is not None and length > self._limit:
-            thinking = self.format.thinking_tokens
-            without = f" without the {thinking} tokens for thinking" if thinking else ""
-            raise ParameterError(
-                parameter,
-                length,
-                f"at most {self._limit}, the limit of '{self.model}'{without}",
-            )
+            allowed = f"at most {self._limit}, the limit of '{self.model}' without thinking"
+            raise ParameterError(parameter, length, allowed)
 
     def _fits(self, cell: Cell, parameter: str, longest: int) -> bool:
         """Return whether a cell's length is long enough for its task; the longest has to be."""
@@ -453,28 +447,9 @@ class Run:
             count = min(count, sum(1 for _ in samples.read(self.questions(cell), Sample)))
         return count
 
-    def _tokens_to_generate(self, cell: Cell) -> int:
-        if not self._is_given(cell):
-            return self.dataset(cell).tokens_to_generate
-        stated = store.read_metadata(self.questions(cell)).get("tokens_to_generate")
-        default = tasks.resolve(cell.task).tokens_to_generate
-        return int(self.decoding.tokens_to_generate or stated or default)
-
     def repeats(self, cell: Cell) -> float | None:
         """Return how often a sentence is repeated in a haystack, see `Dataset.repeats`."""
         return None if self._is_given(cell) else self.dataset(cell).repeats
-
-    def overview(self) -> list[dict[str, Any]]:
-        """Return a row for each cell: task, length, number of samples, and tokens to generate."""
-        return [
-            {
-                "task": cell.label,
-                "length": cell.length,
-                "samples": self.count(cell),
-                "tokens to generate": self._tokens_to_generate(cell),
-            }
-            for cell in self.cells
-        ]
 
     # --- Files and answers -----------------------------------------------------------------------
 
@@ -534,19 +509,22 @@ class Run:
                 self.ask(cell, self.count(cell), progress=bar)
         return [self.answers(cell) for cell in cells]
 
-    def ask(self, cell: Cell, count: int, **options: Any) -> None:
-        """Ask the first questions of a cell; ``options`` are those of `rulerlib.predict`."""
+    def ask(self, cell: Cell, count: int, progress: Progress | None = None) -> None:
+        """Ask the first questions of a cell, see `rulerlib.predict.predict`."""
         as_made = self._is_given(cell) and self.format == PromptFormat()
+        stated = store.read_metadata(self.questions(cell)).get("tokens_to_generate")
+        default = tasks.resolve(cell.task).tokens_to_generate
+        room = self.decoding.tokens_to_generate or stated or default
         prediction.predict(
             self.questions(cell),
             self.loaded_engine,
             self.answers(cell),
             None if as_made else self.format,
-            replace(self.decoding, tokens_to_generate=self._tokens_to_generate(cell)),
+            replace(self.decoding, tokens_to_generate=room),
             count,
-            cell=cell.settings(),
+            progress,
             weight=cell.length,
-            **options,
+            cell=cell.settings(),
         )
 
     def predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:

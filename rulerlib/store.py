@@ -21,11 +21,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -120,35 +119,38 @@ class Cell:
         """The model, with settings that differ from their defaults: ``"lille+chat=false"``."""
         is_safe = re.fullmatch(r"\w[\w./-]*", self.model, re.ASCII)
         model = self.model.replace("/", "--") if is_safe else _hashed(self.model)
-        changed = {
-            **dict(sorted(self.options.items())),
-            "weights": self.weights,
-            "engine": self.engine,
-            "memory": self.memory,
-            **self.format.settings(),
-            "temperature": self.decoding.temperature,
-            "top_p": self.decoding.top_p,
-            "decoding_seed": self.decoding.seed,
-            "samples": self.decoding.samples,
-            "tokens_to_generate": self.decoding.tokens_to_generate,
-            "question_language": self.question_language,
-        }
-        usual = {
-            **PromptFormat().settings(), "engine": Cell.engine, "temperature": 0, "top_p": 1,
-            "samples": 1,
-        }  # fmt: skip
-        return _joined(model, changed, usual, self.options)
+        fields_of_model = (
+            "options",
+            "weights",
+            "engine",
+            "memory",
+            "format",
+            "decoding",
+            "question_language",
+        )
+        return self._with_settings(model, fields_of_model)
 
     @property
     def label(self) -> str:
         """The task, with settings that differ from their defaults: ``"niah_single_2+seed=7"``."""
-        names = ("queries_per_context", "seed", "texts", "family")
-        changed = {
-            **dict(sorted(self.knobs.items())),
-            **{name: getattr(self, name) for name in names},
-        }
-        usual = {"queries_per_context": 1, "seed": Cell.seed}
-        return _joined(self.task, changed, usual, self.knobs)
+        fields_of_task = ("knobs", "queries_per_context", "seed", "texts", "family")
+        return self._with_settings(self.task, fields_of_task)
+
+    def _with_settings(self, first: str, names: Iterable[str]) -> str:
+        """Return a name with the values of some fields, if they differ from their defaults."""
+        usual, words = Cell("", "", "", 0), [first]
+        for name in names:
+            value, default = getattr(self, name), getattr(usual, name)
+            if name in ("format", "decoding"):
+                value, default = asdict(value), asdict(default)
+            if not isinstance(value, Mapping):
+                value, default = {name: value}, {name: default}
+            for key in value if default else sorted(value):
+                if key not in default or value[key] != default[key]:
+                    shown = "decoding_seed" if (name, key) == ("decoding", "seed") else key
+                    words.append(f"{safe_name(shown)}={_value(value[key])}")
+        whole = "+".join(words)
+        return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 9]}#{_digest(whole, 8)}"
 
     def settings(self) -> dict[str, Any]:
         """Return all fields as plain data, as they are recorded with the answers."""
@@ -177,18 +179,6 @@ class Cell:
         return self.folder(root) / "pred" / f"{self.label}.jsonl"
 
 
-def _joined(
-    first: str, settings: Mapping[str, Any], usual: Mapping[str, Any], always: Iterable[str]
-) -> str:
-    """Return a name with the settings that have unusual values, and some that are always named."""
-    words = [first]
-    for name, value in settings.items():
-        if name in always or value != usual.get(name):
-            words.append(f"{safe_name(name)}={_value(value)}")
-    whole = "+".join(words)
-    return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 9]}#{_digest(whole, 8)}"
-
-
 def _value(value: Any) -> str:
     """Return a value as part of a name."""
     if isinstance(value, str):
@@ -196,7 +186,7 @@ def _value(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return _hashed(text, "json:") if isinstance(value, (list, dict)) else text
+    return _hashed(text, "json:") if isinstance(value, (list, tuple, dict)) else text
 
 
 def safe_name(text: str) -> str:
@@ -277,21 +267,19 @@ def _difference(
 # --- Questions -----------------------------------------------------------------------------------
 
 
-def write_questions(dataset: Any, folder: str | Path, num_samples: int | None = None) -> Path:
+def write_questions(dataset: Any, folder: str | Path) -> Path:
     """Write ``validation.jsonl`` and ``metadata.json``, or reuse existing ones.
 
     Parameters
     ----------
     dataset
-        Samples with ``metadata``, such as a `rulerlib.dataset.Dataset`.
-    num_samples
-        The number of samples that are needed. If None, all of the dataset. A file with fewer is
-        replaced by one that begins with the same bytes.
+        Samples with ``metadata``, such as a `rulerlib.dataset.Dataset`. A file with fewer samples
+        is replaced by one that begins with the same bytes.
 
     Returns
     -------
     Path
-        The file of samples, which may hold more than ``num_samples``.
+        The file of samples, which may hold more than the dataset.
 
     Raises
     ------
@@ -305,16 +293,14 @@ def write_questions(dataset: Any, folder: str | Path, num_samples: int | None = 
         If the folder cannot be written.
     """
     path = Path(folder) / "validation.jsonl"
-    wanted = len(dataset) if num_samples is None else min(num_samples, len(dataset))
-    if _stored(path, dataset.metadata) >= wanted:
+    if _stored(path, dataset.metadata) >= len(dataset):
         return path
     with files.lock(path):
         # Another process may have written the file until now.
-        if _stored(path, dataset.metadata) < wanted:
+        if _stored(path, dataset.metadata) < len(dataset):
             files.write_object(path.parent / METADATA, dataset.metadata)
             with files.replacing(path) as file:
-                for sample in itertools.islice(dataset, wanted):
-                    file.write(sample.to_json() + "\n")
+                file.writelines(sample.to_json() + "\n" for sample in dataset)
     return path
 
 
@@ -322,12 +308,12 @@ def _stored(path: Path, metadata: Mapping[str, Any]) -> int:
     """Return the number of samples in a file, which must have been made with these settings."""
     if not path.exists():
         return 0
-    about = path.parent / METADATA
-    if not about.exists():
+    about = read_metadata(path)
+    if not about:
         raise RunMismatchError(
             f"{path} has no {METADATA}, so another tool made it: choose another output folder."
         )
-    compare(path.parent, read_object(about), metadata, ignore=("tokenizer", "rulerlib"))
+    compare(path.parent, about, metadata, ignore=("tokenizer", "rulerlib"))
     with path.open("rb") as file:
         return sum(line.endswith(b"\n") for line in file)
 
@@ -344,12 +330,12 @@ def read_metadata(path: Path) -> dict[str, Any]:
     return read_object(about) if about.exists() else {}
 
 
-def find_questions(data: Any, names: Sequence[str], knobs: bool = False) -> Given:
+def find_questions(data: Any, names: Sequence[str]) -> Given:
     """Return the files of questions of some tasks below a path.
 
-    The task is the name of a file's folder. The length, in tokens, is the name of the nearest
-    folder above that is a number, as in RULER's own tree. Without such a folder, or if a sample is
-    longer, it is the length of the longest sample; then each sample must state its own.
+    The task is the name of a file's folder, up to the first ``+``. The length, in tokens, is the
+    name of the nearest folder above that is a number, as in RULER's own tree. Without such a
+    folder, or if a sample is longer, it is the length of the longest sample.
 
     Parameters
     ----------
@@ -357,16 +343,13 @@ def find_questions(data: Any, names: Sequence[str], knobs: bool = False) -> Give
         A file ``<task>/validation.jsonl``, or a folder with such files somewhere below it.
     names
         The tasks; other files are ignored.
-    knobs
-        Whether folders of tasks with other knobs count, such as ``vt+num_hops=2``.
 
     Raises
     ------
     ParameterError
         If there are no files, or two of one task and length.
     DataError
-        If a file is damaged or empty, or a sample has no length, no reference or a blank one; names
-        the file and the line.
+        If a file is damaged, or its length is unknown.
     """
     wanted = (
         "a file <task>/validation.jsonl, or a folder with such files, of at least one of the tasks"
@@ -375,8 +358,7 @@ def find_questions(data: Any, names: Sequence[str], knobs: bool = False) -> Give
     top = files.named("data", data, wanted)
     found: Given = {}
     for path in [top] if top.is_file() else sorted(top.rglob("validation.jsonl")):
-        task = path.resolve().parent.name
-        task = task.partition("+")[0] if knobs else task
+        task = path.resolve().parent.name.partition("+")[0]
         if task not in names:
             continue
         length = _length(path)
@@ -390,23 +372,16 @@ def find_questions(data: Any, names: Sequence[str], knobs: bool = False) -> Give
 
 
 def _length(path: Path) -> int:
-    """Return the length of a file of questions, and check its samples."""
-    numbers = [part.name for part in path.resolve().parents if part.name.isdecimal()]
-    length = named = int(numbers[0]) if numbers else 0
-    line = 0
-    for line, sample in enumerate(read(path, Sample), 1):
-        references = [*sample.outputs, *itertools.chain(*sample.golds)]
-        if not sample.outputs or not all(text.strip() for text in references):
-            raise DataError(f"{path}, line {line}: 'outputs' is empty or has a blank answer.")
-        if not named and sample.length < 1:
-            raise DataError(
-                f"{path}, line {line}: 'length' is missing or not positive; add it, or name a"
-                f" folder above after the length: 4096/{path.parent.name}/{path.name}."
-            )
-        length = max(length, sample.length)
-    if not line:
-        raise DataError(f"{path}: no samples.")
-    return length
+    """Return the length of a file of questions."""
+    numbers = [int(part.name) for part in path.resolve().parents if part.name.isdecimal()]
+    lengths = [sample.length for sample in read(path, Sample)]
+    longest = max([*lengths, *numbers[:1]], default=0)
+    if not lengths or longest < 1:
+        raise DataError(
+            f"{path}: no samples, or none with a 'length'; add it, or name a folder above after the"
+            f" length: 4096/{path.parent.name}/{path.name}."
+        )
+    return longest
 
 
 def stated_language(data: Any, files_given: Given) -> str:
@@ -604,11 +579,11 @@ def evidence(
         As `read_predictions`.
     """
     predictions, settings = read_predictions(path, num_samples), read_settings(path)
-    first: dict[int, int] = {}
-    different = []
-    for record in predictions:
-        if not record.input or first.setdefault(hash(record.input), record.index) == record.index:
-            different.append(record)
+    first: dict[str, int] = {}
+    different = [
+        record for record in predictions
+        if not record.input or first.setdefault(record.input, record.index) == record.index
+    ]  # fmt: skip
     if ((settings.get("dataset") or {}).get("knobs") or {}).get("source"):
         _cluster(different)
     again = len(predictions) - len(different)

@@ -24,15 +24,15 @@ def test_existing_samples_are_reused(tmp_path):
         def __iter__(self):
             raise AssertionError("a sample was generated")
 
-    for count in (None, 3, 9):
-        store.write_questions(Unmade(some_samples(5)), tmp_path, count)
+    for count in (5, 3):
+        store.write_questions(Unmade(some_samples(count)), tmp_path)
     assert path.stat().st_mtime_ns == before.st_mtime_ns
 
 
 def test_more_samples_extend_the_file(tmp_path):
     for count in (2, 5, 3, 9):
         before = tree(tmp_path / "growing").get("validation.jsonl", b"")
-        path = store.write_questions(Given(some_samples(9)), tmp_path / "growing", count)
+        path = store.write_questions(Given(some_samples(count)), tmp_path / "growing")
         assert path.read_bytes().startswith(before)
     store.write_questions(Given(some_samples(9)), tmp_path / "whole")
     assert tree(tmp_path / "growing") == tree(tmp_path / "whole")
@@ -49,10 +49,10 @@ def test_a_killed_writer_is_resumed(tmp_path):
         assert time.monotonic() < until
         time.sleep(0.01)
     with pytest.raises(BusyError, match=f"process {first.pid}:"):
-        store.write_questions(Given(some_samples(20)), folder, 5)
+        store.write_questions(Given(some_samples(5)), folder)
     first.kill()
     first.join()
-    path = store.write_questions(Given(some_samples(20)), folder, 5)
+    path = store.write_questions(Given(some_samples(5)), folder)
     assert list(read(path, Sample)) == some_samples(5)
 
 
@@ -111,16 +111,18 @@ def test_the_length_is_that_of_the_folder_or_of_the_longest_sample(tmp_path, fol
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        ({"outputs": ["b", " \t"]}, "'outputs' is empty or has a blank answer."),
-        ({"input": "x \ud83d"}, "Invalid JSON: unexpected end of hex escape"),
-        ({"length": -5}, "'length' is missing or not positive; add it, or name a folder"),
+        (
+            {"length": 9, "input": "x \ud83d"},
+            ", line 1: Invalid JSON: unexpected end of hex escape",
+        ),
+        ({"length": -5}, ": no samples, or none with a 'length'; add it, or name a folder above"),
     ],
 )
-def test_invalid_samples_are_named_by_file_and_line(tmp_path, bad, sentence):
-    path = put(tmp_path / "mine" / "vt" / "validation.jsonl", {"length": 9}, {"length": 9, **bad})
+def test_invalid_files_are_named(tmp_path, bad, sentence):
+    path = put(tmp_path / "mine" / "vt" / "validation.jsonl", bad)
     with pytest.raises(DataError) as error:
         store.find_questions(str(tmp_path), ["vt"])
-    assert str(error.value).startswith(f"{path}, line 2: {sentence}")
+    assert str(error.value).startswith(f"{path}{sentence}")
 
 
 def test_two_files_of_one_task_and_length_are_refused(tmp_path):

@@ -246,7 +246,7 @@ def _made(
 
 def _given(chosen: AskedParameters, rows: Mapping[str, Task]) -> Iterator[_Questions]:
     """Yield the questions of files."""
-    files = store.find_questions(chosen.data, [*rows], knobs=True)
+    files = store.find_questions(chosen.data, [*rows])
     language = store.stated_language(chosen.data, files)
     for (name, length), path in files.items():
         about = store.read_metadata(path)

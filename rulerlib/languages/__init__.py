@@ -42,7 +42,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from rulerlib import files
-from rulerlib.errors import DataError, MissingWordingError, ParameterError, is_text, one_of
+from rulerlib.errors import DataError, MissingWordingError, ParameterError, one_of
 from rulerlib.texts import filled, pieces_of
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class Language:
     def _words(self, name: str) -> tuple[str, ...]:
         path = self.folder / f"{name}.txt"
         words = self.templates.get(name) or _read_text(path).split()
-        if not words or not all(is_text(word) for word in words):
+        if not words or not all(isinstance(word, str) for word in words):
             raise DataError(f"{path}: no words.")
         return tuple(words)
 
@@ -371,7 +371,7 @@ def read_pack(folder: str | Path) -> Language:
         if needed not in table:
             raise DataError(f"{path}: '{needed}' is missing.")
     for text in ("code", "name", "noise"):
-        if not is_text(table[text]):
+        if not isinstance(table[text], str) or not table[text]:
             raise DataError(f"{path}: '{text}' is not a text.")
     for value_type in VALUE_TYPES:
         types = table["types"] if isinstance(table["types"], dict) else {}

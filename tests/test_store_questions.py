@@ -113,7 +113,7 @@ def test_the_length_is_that_of_the_folder_or_of_the_longest_sample(tmp_path, fol
     [
         (
             {"length": 9, "input": "x \ud83d"},
-            ", line 1: Invalid JSON: unexpected end of hex escape",
+            ", line 1: Invalid JSON: unexpected end",
         ),
         ({"length": -5}, ": no samples, or none with a 'length'; add it, or name a folder above"),
     ],

@@ -175,12 +175,6 @@ class Run:
         return halves(self.length, self.num_lengths)
 
     @property
-    def study_lengths(self) -> tuple[int, ...]:
-        """The lengths of the study in tokens, shortest first."""
-        lengths = self.study_length
-        return tuple(sorted(set(lengths))) if isinstance(lengths, list) else (lengths,)
-
-    @property
     def name(self) -> str:
         """The model's name; of a folder, its last part."""
         return checkpoints.short_name(self.model)
@@ -326,11 +320,12 @@ class Run:
         """Each cell of the study with its row."""
         if not self.study:
             return []
-        longest = self.study_lengths[-1]
+        lengths = self.study_length if isinstance(self.study_length, list) else [self.study_length]
+        longest = max(lengths)
         self._check_limit("study_length", longest)
         study = self.study_name or self.family or "study"
         studied = []
-        for size in self.study_lengths:
+        for size in sorted(set(lengths)):
             for (task, knobs), setting in zip(self.rows, self.study, strict=True):
                 cell = replace(self.cell(task, size, knobs), study=study, queries_per_context=1)
                 if self._fits(cell, "study_length", longest):

@@ -46,10 +46,6 @@ DEFAULTS: dict[str, Any] = {
 }
 """Settings that a file need not state; others that it does not state are None."""
 
-# Settings that not every run knows, and what they are then. They are compared if both are known.
-_NOT_ALWAYS_KNOWN = ("cell", "defaults")
-_UNKNOWN = (None, "unknown")
-
 # Settings that may differ between the calls that write one file of answers.
 _MAY_DIFFER = ("model", "versions")
 
@@ -257,10 +253,9 @@ def _difference(
             inner = _difference(old, new, {**old, **new})
             if inner is not None:
                 return f"{name}.{inner[0]}", inner[1], inner[2]
-        elif old != new:
-            unknown = old in _UNKNOWN or new in _UNKNOWN
-            if not (unknown and name in _NOT_ALWAYS_KNOWN):
-                return name, old, new
+        # Not every file records its cell.
+        elif old != new and (name != "cell" or None not in (old, new)):
+            return name, old, new
     return None
 
 

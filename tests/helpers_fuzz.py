@@ -35,14 +35,6 @@ def within(seconds: float) -> Iterator[None]:
             signal.signal(number, before[number])
 
 
-def nested(depth: int) -> list[Any]:
-    """Return lists within lists."""
-    value: list[Any] = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
 def damaged(data: bytes, rng: random.Random) -> bytes:
     """Return the bytes of a file with random damage."""
     lines = data.splitlines(keepends=True)

@@ -13,7 +13,7 @@ from helpers_tasks import check_lengths
 from conftest import ROOT, python
 from rulerlib import languages, models, plugins, tasks
 from rulerlib.dataset import Dataset
-from rulerlib.errors import MissingWordingError, ParameterError, RulerError
+from rulerlib.errors import MissingWordingError, ParameterError
 from rulerlib.parts import parts_to_data
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
@@ -123,19 +123,6 @@ def test_a_run_uses_a_language_from_a_folder(tmp_path):
     assert languages.load("es") is pack
     told = python("from rulerlib import languages; print(languages.load('es').name)").stdout
     assert told == "Español\n"
-
-
-@pytest.mark.parametrize(("old", "new", "message"), [
-    ('code = "es"', 'code = "da"', "a pack with a code of its own, not 'da'"),
-    ("niah", "needles", "'niah' is missing"),
-    ("nouns", "names", r"nouns\.txt: cannot be read"),
-])  # fmt: skip
-def test_a_bad_language_is_rejected(tmp_path, old, new, message):
-    (tmp_path / "essays.txt").symlink_to(OUTSIDE / "language" / "essays.txt")
-    text = (OUTSIDE / "language" / "language.toml").read_text("utf-8")
-    (tmp_path / "language.toml").write_text(text.replace(old, new), "utf-8")
-    with pytest.raises(RulerError, match=message):
-        Dataset("niah_single_2", 900, str(tmp_path), "words")
 
 
 # --- Task families --------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from helpers_fuzz import nested, within
 
 from rulerlib import tasks
 from rulerlib.errors import ParameterError
@@ -32,28 +31,11 @@ def test_lengths_are_halves(length, count, lengths):
     assert Run(tasks="niah_single_2", length=length, num_lengths=count).lengths == lengths
 
 
-def test_only_data_of_a_notebook_is_a_parameter():
-    data, other = {"length": 5, "texts": None}, {"json": pytest, "_ih": [""], "print": print}
-    namespace = {**data, **other, "In": [""]}
-    assert notebook_parameters(namespace, ["length", "texts"]) == data
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "wanted"),
-    [
-        ("thinking", "true", True), ("thinking", "False", False), ("texts", "None", None),
-        ("texts", "", None),
-        ("study", "[]", []), ("tasks", " [] ", []), ("answer_prefix", "none", "none"),
-        ("answer_prefix", "", None), ("texts", "none.txt", "none.txt"),
-    ],
-)  # fmt: skip
-def test_none_and_booleans_may_be_given_as_text(name, value, wanted):
-    assert notebook_parameters({name: value}, [name]) == {name: wanted}
-
-
 @pytest.mark.parametrize(
     ("name", "text", "wanted"),
     [
+        ("thinking", "true", True), ("thinking", "False", False), ("texts", "None", None),
+        ("texts", "", None), ("answer_prefix", "none", "none"), ("texts", "none.txt", "none.txt"),
         ("facts", "[]", []), ("engine_options", '{"dtype": "float32"}', {"dtype": "float32"}),
         ("engine_options", '{"x": 1e-5}', {"x": 1e-5}), ("changes", "{'k': False}", {"k": False}),
         ("study", "[{'num_hops': 2}, {'num_hops': None}]", [{"num_hops": 2}, {"num_hops": None}]),
@@ -65,27 +47,21 @@ def test_none_and_booleans_may_be_given_as_text(name, value, wanted):
     ],
     ids=lambda value: str(value)[:30],
 )  # fmt: skip
-def test_lists_and_dictionaries_may_be_given_as_text(name, text, wanted):
+def test_values_may_be_given_as_text(name, text, wanted):
     assert notebook_parameters({name: text}, [name]) == {name: wanted}
-
-
-def test_an_unknown_name_gets_a_hint():
-    with pytest.raises(ParameterError, match="one of length"):
-        notebook_parameters({"lenght": 5}, ["length"])
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("knobs", {None: 1}), ("study", [{"task": []}]), ("texts", b"a"), ("output", "\ud800"),
+        ("knobs", {None: 1}), ("study", [{"task": []}]), ("texts", b"a"), ("output", "\0"),
         ("output", "x" * 5000), ("output", "~no-such-user/runs"), ("family", "nope"),
-        ("format", None), ("decoding", 5), ("model", "\ud800"), ("length", 10**5000),
-        ("seed", 2**63), ("language", nested(20_000)),
+        ("format", None), ("decoding", 5), ("length", 10**5000), ("seed", 2**63),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) and value.isprintable() else "",
 )  # fmt: skip
 def test_extreme_values_are_named(name, value):
-    with within(20), pytest.raises(ParameterError) as error:
+    with pytest.raises(ParameterError) as error:
         Run(**{"tasks": "vt", name: value})
     named = ("study", "task") if name == "study" else name
     assert str(error.value).startswith(named)

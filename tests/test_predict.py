@@ -55,9 +55,7 @@ def test_every_sample_is_answered_in_order(dataset, output):
     assert [record.index for record in made] == list(range(COUNT))
     for sample, record in zip(asked, made, strict=True):
         assert (record.input, record.outputs) == (sample.input, sample.outputs)
-        assert (record.length, record.truncation) == (sample.length, -1)
-        assert record.others["depths"] == sample.depths
-        assert record.others["finished"] is True
+        assert (record.length, record.others["depths"]) == (sample.length, sample.depths)
     assert len({record.pred for record in made}) == COUNT
 
 
@@ -146,7 +144,6 @@ class Begun(Chatty):
         (Chatty, ("<think>Is it 7?</think>\n\nIt is 8.", 9, True), "It is 8.", "Is it 7?", None),
         (Chatty, ("<think>Is it 7?</think>\n\nIt is", 9, False), "It is", "Is it 7?", "answer"),
         (Chatty, ("<think>Is it 7? Is it", 9, False), "", "Is it 7? Is it", "thinking"),
-        (Chatty, ("It is 8.", 9, True), "It is 8.", None, None),
         (Begun, ("Is it 7?</think>It is 8.", 9, True), "It is 8.", "Is it 7?", None),
         (Begun, ("Is it 7?", 9, False), "", "Is it 7?", "thinking"),
         # Servers may return the thinking separately.

@@ -86,7 +86,7 @@ def refused(make, named, **given):
     ("name", "meant"),
     [
         ("lenght", "did you mean 'length'"), ("type_needle_key", "did you mean 'type_needle_k'"),
-        ("variants", "tasks"), ("format", "one of"),
+        ("format", "one of"),
     ],
 )  # fmt: skip
 def test_an_unknown_parameter_is_named_with_the_nearest_one(notebook, name, meant):
@@ -198,7 +198,6 @@ def test_a_study_asks_each_setting_at_each_length_it_fits(tiny, tmp_path):
     made = run(
         tiny, tmp_path, study=study, study_length=[800, 40, 700], study_samples=1, family="niah"
     )
-    assert made.study_lengths == (40, 700, 800)
     assert [cell.length for cell in made.study_cells] == [700] * 3 + [800] * 3, "none fits in 40"
     made.predict_study()
     rows = [about for about, _ in made.study_predictions()]
@@ -217,14 +216,6 @@ def test_a_study_asks_each_setting_at_each_length_it_fits(tiny, tmp_path):
     assert table["n"].tolist() == [1] * 6
     with pytest.raises(ParameterError, match="study_length is 40"):
         _ = run(tiny, tmp_path, study=study, study_length=[40], family="niah").study_cells
-
-
-def test_lengths_too_short_for_a_task_are_left_out(tiny, tmp_path):
-    made = run(tiny, tmp_path, tasks="niah_single_1,niah_multikey_3", length=1600, num_lengths=4)
-    lengths = {task: [size for name, size in asked(made) if name == task] for task in made.tasks}
-    assert all(sizes[-1] == 1600 for sizes in lengths.values())
-    assert min(lengths["niah_single_1"]) < min(lengths["niah_multikey_3"])
-    assert [cell.length for cell in made.cells] == sorted(cell.length for cell in made.cells)
 
 
 def test_files_moved_from_another_cell_are_refused(tiny, tmp_path):

@@ -66,20 +66,6 @@ def test_other_settings_are_refused(path):
     Answers(path, {"dtype": "float32", "cell": cell})
 
 
-def test_files_of_older_versions_resume(path):
-    """Older files have a checksum in each line, a hash of the settings and a count."""
-    filled(path, [0])
-    values = json.loads(path.read_text("utf-8"))
-    values["others"]["settings"] = "0123456789abcdef"
-    line = json.dumps({**values, "crc32": "01234567"}, ensure_ascii=False) + "\n"
-    path.write_text(line, "utf-8")
-    old = {"dtype": "float32", "num_answers": 1, "sha256": "0123456789abcdef"}
-    files.write_object(settings_path(path), old)
-    filled(path, [1])
-    assert [record.index for record in read_predictions(path)] == [0, 1]
-    assert path.read_text("utf-8").startswith(line)
-
-
 def test_a_file_of_another_tool_is_read_but_not_extended(path):
     write_records(path, [answer(0), answer(1)])
     assert read_settings(path) == {}

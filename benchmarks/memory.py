@@ -21,8 +21,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rulerlib import languages
-from rulerlib.memory import outside
 from rulerlib.memory.measures import KS, recall_at, reciprocal_rank
+from rulerlib.memory.outside import Memory
 from rulerlib.memory.presets import opened
 from rulerlib.memory.suites import SUITES, Recipe
 from rulerlib.memory.system import System, Text
@@ -60,9 +60,13 @@ def speeds(systems: Sequence[str], facts: int, language: str) -> Iterator[list[s
         with tempfile.TemporaryDirectory() as folder:
             system = created(name, folder, language)
             start = time.perf_counter()
-            outside.teach(system, texts)
+            system.teach(texts)
+            system.close()
             taught, size = time.perf_counter() - start, system.path.stat().st_size
-            first, *others = [1e3 * seconds for _, seconds in outside.recall(system, questions)]
+            memory = Memory(lambda _, system=system: system)
+            first, *others = [
+                1e3 * seconds for _, seconds in memory.recall(system.path.parent, questions)
+            ]
         speed = f"{taught:.1f}", f"{facts / taught:,.0f}", f"{size / 1e6:.0f}"
         yield [name, *speed, f"{first:,.0f}", f"{statistics.median(others):.1f}"]
 

@@ -30,14 +30,14 @@ from typing import Any
 import rulerlib
 from rulerlib import commands, files, models, parsing, predict, samples, store
 from rulerlib.errors import ParameterError, RulerError, shortened
-from rulerlib.memory import measures, outside, presets, work
+from rulerlib.memory import measures, presets, work
 from rulerlib.memory.delivered import Needs
 from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.measures import GuardError
-from rulerlib.memory.outside import OutsideMemory, Recalls
+from rulerlib.memory.outside import Memory, OutsideMemory, Recalls
 from rulerlib.memory.prompting import asked, beside, fitted, leak
 from rulerlib.memory.suites import SUITES
-from rulerlib.memory.system import Recalled, System, Text
+from rulerlib.memory.system import Recalled, Text
 from rulerlib.memory.work import METRICS, STORE, TABLE, TELEMETRY, Work
 from rulerlib.models import Model
 from rulerlib.progress import Progress
@@ -274,32 +274,11 @@ def in_context(system: str, episode: Episode, probe: Probe) -> list[Recalled]:
 # ---------------------------------------------------------------- the memory
 
 
-class LocalMemory:
-    """A memory system of this package, opened for each call as an `OutsideMemory` is."""
-
-    def __init__(self, job: Work) -> None:
-        self._job, self.requests = job, 0
-
-    def _opened(self, folder: Path) -> System:
-        preset = self._job.preset
-        return presets.opened(preset.system, folder, self._job.pack, **preset.settings)
-
-    def teach(self, folder: Path, texts: Sequence[Text]) -> dict[str, float]:
-        """Teach the texts of one session of an episode; return what the system counts."""
-        return outside.teach(self._opened(folder), texts)
-
-    def recall(self, folder: Path, texts: Sequence[str]) -> Recalls:
-        """Return what is recalled for each question about an episode."""
-        system = self._opened(folder)
-        recalls = outside.recall(system, texts)
-        self.requests += system.requests
-        return recalls
-
-
-def _memory(job: Work) -> AbstractContextManager[LocalMemory | OutsideMemory]:
+def _memory(job: Work) -> AbstractContextManager[Memory | OutsideMemory]:
+    system, settings = job.preset.system, job.preset.settings
     if job.preset.is_outside:
-        return OutsideMemory(job.preset.system, job.preset.settings)
-    return nullcontext(LocalMemory(job))
+        return OutsideMemory(system, settings)
+    return nullcontext(Memory(lambda folder: presets.opened(system, folder, job.pack, **settings)))
 
 
 def _hashes(folder: Path) -> dict[Path, bytes]:

@@ -26,13 +26,13 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from rulerlib import plugins
 from rulerlib.errors import DataError, ParameterError, is_number
-from rulerlib.memory.system import Recalled, Text
+from rulerlib.memory.system import Recalled, System, Text
 
 WANTED = "a class with teach(texts) and recall(question, k)"
 """What such a memory must be."""
@@ -64,25 +64,40 @@ def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {"k": 5, **defaults, **settings}
 
 
-def teach(memory: Any, texts: Sequence[Text]) -> dict[str, Any]:
-    """Teach an opened memory the texts of one session, close it, and return its ``stats()``."""
-    memory.teach(texts)
-    stats = dict(memory.stats()) if hasattr(memory, "stats") else {}
-    if hasattr(memory, "close"):
-        memory.close()
-    return stats
+class Memory:
+    """A memory that is opened for each call, so that only its files connect the calls.
 
+    Parameters
+    ----------
+    opened
+        Returns the memory of an episode, given its folder.
+    k
+        The number of texts to recall, if `recall` of the memory takes it.
+    """
 
-def recall(memory: Any, questions: Sequence[str], *k: int) -> list[tuple[Any, float]]:
-    """Return for each question what an opened memory recalls and the seconds; close the memory."""
-    recalls = []
-    for question in questions:
-        start = time.perf_counter()
-        texts = memory.recall(question, *k)
-        recalls.append((texts, time.perf_counter() - start))
-    if hasattr(memory, "close"):
-        memory.close()
-    return recalls
+    def __init__(self, opened: Callable[[Path], Any], *k: int) -> None:
+        self._opened, self._k, self.requests = opened, k, 0
+
+    def teach(self, folder: Path, texts: Sequence[Text]) -> dict[str, float]:
+        """Teach the texts of one session of an episode; return what ``stats`` says after it."""
+        memory = self._opened(folder)
+        memory.teach(texts)
+        stats = memory.stats() if hasattr(memory, "stats") else {}
+        if hasattr(memory, "close"):
+            memory.close()
+        return {name: value for name, value in stats.items() if is_number(value)}
+
+    def recall(self, folder: Path, questions: Sequence[str]) -> Recalls:
+        """Return what is recalled for each question about an episode."""
+        memory, recalls = self._opened(folder), []
+        for question in questions:
+            start = time.perf_counter()
+            texts = memory.recall(question, *self._k)
+            recalls.append((texts, time.perf_counter() - start))
+        self.requests += memory.requests if isinstance(memory, System) else len(recalls)
+        if hasattr(memory, "close"):
+            memory.close()
+        return recalls
 
 
 class OutsideMemory:
@@ -96,12 +111,11 @@ class OutsideMemory:
 
     def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
         self._name, self._k, self.requests = name, settings["k"], 0
-        options = {key: value for key, value in settings.items() if key != "k"}
         self._empty = tempfile.TemporaryDirectory(prefix="rulerlib-")
         spawn = multiprocessing.get_context("spawn")
         self._pipe, theirs = spawn.Pipe()
         self._process = spawn.Process(
-            target=_serve, args=(theirs, name, json.dumps(options), self._empty.name), daemon=True
+            target=_serve, args=(theirs, name, json.dumps(settings), self._empty.name), daemon=True
         )
         self._process.start()
         theirs.close()
@@ -123,8 +137,9 @@ class OutsideMemory:
         DataError
             If a method of the memory fails.
         """
-        stats = self._call("teach", str(folder), [{"text": text, **vars(text)} for text in texts])
-        return {name: value for name, value in stats.items() if is_number(value)}
+        told = [{"text": text, **vars(text)} for text in texts]
+        stats: dict[str, float] = self._call("teach", str(folder), told)
+        return stats
 
     def recall(self, folder: Path, questions: Sequence[str]) -> Recalls:
         """Return what is recalled for each question about an episode.
@@ -135,7 +150,7 @@ class OutsideMemory:
             If a method of the memory fails, or it returns anything but at most ``k`` texts.
         """
         recalls = []
-        for texts, seconds in self._call("recall", str(folder), [*questions], self._k):
+        for texts, seconds in self._call("recall", str(folder), [*questions]):
             right = isinstance(texts, list) and len(texts) <= self._k
             if not right or not all(isinstance(text, str) for text in texts):
                 raise DataError(
@@ -159,21 +174,23 @@ class OutsideMemory:
         return answer["value"]
 
 
-def _serve(pipe: Any, name: str, options: str, empty: str) -> None:
+def _serve(pipe: Any, name: str, settings: str, empty: str) -> None:
     """Answer the messages of `OutsideMemory` in a process of its own."""
     sys.argv = [""]
-    kind = plugins.load_class("system", name, WANTED, "teach", "recall")
+    kind, options = plugins.load("system", name, WANTED), json.loads(settings)
     os.chdir(empty)
+    k = options.pop("k")
+    memory = Memory(lambda folder: kind(folder, **options), k)
     with contextlib.suppress(EOFError):
         while True:
-            method, folder, values, *k = json.loads(pipe.recv_bytes())
+            method, folder, values = json.loads(pipe.recv_bytes())
+            answer: dict[str, Any]
             try:
-                memory = kind(Path(folder), **json.loads(options))
                 if method == "teach":
-                    value: Any = teach(memory, [Text(**text) for text in values])
+                    texts = [Text(**text) for text in values]
+                    answer = {"value": memory.teach(Path(folder), texts)}
                 else:
-                    value = recall(memory, values, *k)
-                answer = {"value": value}
+                    answer = {"value": memory.recall(Path(folder), values)}
             except Exception as error:
                 answer = {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}
             pipe.send_bytes(json.dumps(answer, default=repr).encode())

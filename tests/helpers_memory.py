@@ -10,7 +10,6 @@ import contextlib
 import csv
 import io
 import itertools
-import json
 import multiprocessing
 import signal
 from collections.abc import Iterable, Iterator
@@ -58,16 +57,12 @@ class Student(Parrot):
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         for path in sorted({*self._folder.rglob("metadata.json")} - self._seen):
             self._seen.add(path)
-            about = read_object(path).get("episodes", {})
-            names = ("suite", "size", "seed", "language")
-            values = {name: about[name] for name in names if about}
-            recipe = (
-                Recipe(**values, probes=about["probes"], changes=about["knobs"]) if about else ()
-            )
-            for episode, probe in ((item.episode, one) for item in recipe
-                                   for one in item.episode.probes):  # fmt: skip
-                facts = tuple(fact.text for fact in episode.needed(probe))
-                self._known[probe.text] = facts, probe.golds[0]
+            about = read_object(path)["episodes"]
+            names = ("suite", "size", "seed", "language", "probes")
+            for item in Recipe(**{name: about[name] for name in names}, changes=about["knobs"]):
+                for probe in item.episode.probes:
+                    facts = tuple(fact.text for fact in item.episode.needed(probe))
+                    self._known[probe.text] = facts, probe.golds[0]
         for position, request in enumerate(requests):
             self.asked.append(request.prompt)
             yield position, Generation(self.answer(request.prompt), 3, True)
@@ -142,29 +137,11 @@ def _stepping(names: list[str], step: int, root: Path) -> None:
 
 
 def kept(folder: Path) -> dict[str, Any]:
-    """Return all that a run left in a folder, without timings."""
+    """Return all that a run left in a folder, without locks and timings."""
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
-        if path.suffix == ".lock":
-            # Left by a killed process; it locks nothing.
-            continue
-        name = path.relative_to(folder).as_posix()
-        if path.name in CLOCKED:
-            found[name] = timeless(json.loads(path.read_text("utf-8")))
-        elif path.name == TABLE:
-            found[name] = [{**row, "latency_ms": ""} for row in read_table(path)]
-        elif path.is_file():
-            found[name] = path.read_bytes()
-    return found
-
-
-CLOCKED = (TELEMETRY, METRICS)
-"""The files with timings."""
-
-
-def timeless(values: Any) -> Any:
-    """Return plain data without timings."""
-    if isinstance(values, dict):
-        clocked = {"latency_ms", "microseconds"}
-        return {name: timeless(value) for name, value in values.items() if name not in clocked}
-    return values
+        if path.name == TABLE:
+            found[str(path)] = [{**row, "latency_ms": ""} for row in read_table(path)]
+        elif path.is_file() and path.suffix != ".lock" and path.name != TELEMETRY:
+            found[str(path)] = path.read_bytes()
+    return {name.removeprefix(str(folder)): content for name, content in found.items()}

@@ -9,6 +9,7 @@ import json
 import re
 import string
 from collections import Counter
+from unittest.mock import Mock
 
 import pytest
 
@@ -20,15 +21,13 @@ from helpers_memory import Student, finished, kept, matrix, metrics, rows
 from conftest import ROOT, python
 from rulerlib import languages, models
 from rulerlib.errors import ParameterError
-from rulerlib.memory import bench, measures, presets, tables
+from rulerlib.memory import bench, measures, presets
 from rulerlib.memory.measures import METRICS
 from rulerlib.memory.rag import Rag
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import System, Text
 from rulerlib.memory.work import STORE, TABLE, expand
 from rulerlib.samples import Sample, read
-
-STORES = ["random", "rag", "memory/hei_nw", "memory/sgc_rss", "memory/smpd"]
 
 
 @pytest.mark.parametrize(
@@ -175,17 +174,6 @@ def test_a_date_is_a_bare_answer(student, tmp_path, monkeypatch, language, answe
     assert [row["format_violation"] for row in rows(job)] == [str(violates)]
 
 
-def test_an_answer_that_looks_like_a_formula_is_quoted(student, tmp_path, monkeypatch):
-    formula = '=HYPERLINK("http://localhost", "12")'
-    monkeypatch.setattr(student, "answer", lambda prompt: formula)
-    (job,) = matrix(tmp_path, preset_names=["oracle"])
-    assert not finished([job])
-    assert {row["answer"] for row in rows(job)} == {formula}
-    quoted = formula.replace('"', '""')
-    assert f',"{quoted}",' in job.file(TABLE).read_text("utf-8")
-    assert {*tables.read(tmp_path)["answer"]} == {formula}
-
-
 @pytest.mark.parametrize(
     ("preset", "last", "length", "tokens"),
     [("longctx", True, 150, 192), ("rag", False, 100, 192), ("rag", False, 2048, 30)],
@@ -212,14 +200,6 @@ def test_prompts_hold_as_many_texts_as_fit(student, tmp_path, preset, last, leng
     assert [int(row["cut"]) > 0 for row in rows(job)] == [True, True]
 
 
-def test_recall_counts_only_what_reached_the_prompt(student, tmp_path):
-    (job,) = matrix(tmp_path, preset_names=["rag"], sizes=[4], changes={"recall_tokens": 1})
-    assert not finished([job])
-    for row in rows(job):
-        assert (row["recalled"], row["recall_at_10"], row["rr"]) == ("0", "0.0", "0.0")
-        assert (row["recall"], row["in_prompt"]) == ("1.0", "0"), "recalled, but not in the prompt"
-
-
 def test_memories_that_are_compared_recall_as_many_tokens(student, tmp_path):
     mine = tmp_path / "mine.yaml"
     same = "system_prompt: 'Answer with the exact shortest span from the prompt. No explanations.'"
@@ -233,48 +213,32 @@ def test_memories_that_are_compared_recall_as_many_tokens(student, tmp_path):
     bench.check(matrix(tmp_path, preset_names="all"))
 
 
-@pytest.mark.parametrize("preset", STORES)
-def test_a_system_receives_texts_and_questions_and_nothing_else(
-    student, tmp_path, monkeypatch, preset
-):
-    (job,) = matrix(tmp_path, preset_names=[preset], suites=["episodic_cross"])
-    given = []
+def test_a_system_receives_texts_and_questions_and_nothing_else(student, tmp_path, monkeypatch):
+    (job,) = matrix(tmp_path, preset_names=["rag"], suites=["episodic_cross"])
+    made, opened = [], presets.opened
 
-    class Spy:
-        def __init__(self, *arguments):
-            given.append(("open", arguments[0]))
-            self.system = opened(*arguments)
+    def watched(*given, **settings):
+        made.append((given[1], Mock(wraps=opened(*given, **settings))))
+        return made[-1][1]
 
-        def __getattr__(self, name):
-            return getattr(self.system, name)
-
-        def teach(self, *values):
-            given.append(("teach", *values))
-            self.system.teach(*values)
-
-        def recall(self, *values):
-            given.append(("recall", *values))
-            return self.system.recall(*values)
-
-    opened = presets._class(job.preset.system)
-    Spy.settings_class = opened.settings_class
-    monkeypatch.setattr(presets, "_class", lambda system: Spy)
+    monkeypatch.setattr(presets, "opened", watched)
     assert not finished([job])
-    calls = iter(given)
+    systems = iter(made)
     for episode in (item.episode for item in job.recipe):
+        folders = set()
         for session in range(3):
-            place, (name, texts) = next(calls), next(calls)
-            assert (place[0], name) == ("open", "teach")
-            facts = [fact for fact in episode.facts if fact.session == session]
-            assert texts == [fact.text for fact in facts]
-            assert {type(text) for text in texts} == {Text}
+            folder, system = next(systems)
+            folders.add(folder)
+            (texts,) = system.teach.call_args.args
+            assert texts == [fact.text for fact in episode.facts if fact.session == session]
             marks = {"number", "day", "session", "rewarded", "pinned"}
-            assert all({*vars(text)} == marks for text in texts)
-        assert next(calls) == place, "the same folder, opened again"
-        assert [next(calls) for _ in episode.probes] == [
-            ("recall", probe.text) for probe in episode.probes
-        ]
-    assert next(calls, None) is None
+            assert all(type(text) is Text and {*vars(text)} == marks for text in texts)
+            assert not system.recall.called
+        folder, system = next(systems)
+        assert folders == {folder}, "the same folder, opened again"
+        asked = [call.args for call in system.recall.call_args_list]
+        assert asked == [(probe.text,) for probe in episode.probes]
+    assert next(systems, None) is None
 
 
 # --- Runs that resume ----------------------------------------------------------------------------

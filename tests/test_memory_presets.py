@@ -11,7 +11,7 @@ from rulerlib.errors import DataError, ParameterError
 from rulerlib.memory import bench, presets
 from rulerlib.memory.presets import ASKED, load
 from rulerlib.prompts import Decoding
-from rulerlib.store import Cell, safe_name
+from rulerlib.store import safe_name
 
 MEMORIES = [name for name in presets.NAMES if name.startswith("memory/")]
 RULE = "Answer with the exact shortest span from the prompt. No explanations."
@@ -70,24 +70,12 @@ def test_an_equal_value_is_no_change():
         load("memory/hei_nw", {"gate": 1})
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "short"),
-    [
-        ("memory/hei_nw", {"gate": False}, "hei_nw-gate_off"),
-        ("memory/hei_nw", {"threshold": 0.75, "k": 3}, "hei_nw-k_3-threshold_0.75"),
-        # How a question is asked has its own place in the name of a folder.
-        ("rag", {"max_new_tokens": 16}, "rag"),
-    ],
-)
-def test_names_show_changes(name, changes, short):
-    preset = load(name, changes)
-    assert preset.short == short
-    assert safe_name(short) == short
-    cells = [
-        Cell("m", "episodic", "da", 64, memory=each.short, decoding=each.decoding())
-        for each in (preset, load(name))
-    ]
-    assert len({cell.folder("runs") for cell in cells}) == 2
+def test_names_show_changes():
+    preset = load("memory/hei_nw", {"threshold": 0.75, "k": 3, "gate": False})
+    assert preset.short == "hei_nw-gate_off-k_3-threshold_0.75"
+    assert safe_name(preset.short) == preset.short
+    # How a question is asked has its own place in the name of a folder.
+    assert load("rag", {"max_new_tokens": 16}).short == "rag"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib import languages
-from rulerlib.memory.prompting import asked, fitted, leak
+from rulerlib.memory.prompting import asked, leak
 from rulerlib.parts import of_role
 
 EN, DA = languages.load("en"), languages.load("da")
@@ -57,23 +57,3 @@ def test_leaks_are_found_in_any_case_and_spacing():
     assert leak("Where do polyyes. live?", taught) is None
     assert leak("Where? yes. ", taught) is not None
     assert leak("", taught) is leak("Corwin saw", taught) is None
-
-
-def whole(texts, question="Who?"):
-    return asked(EN, question, texts).text
-
-
-@settings(max_examples=80)
-@given(
-    st.lists(st.text(max_size=9), max_size=12),
-    st.integers(0, 160),
-    st.sampled_from(["last", "first"]),
-)
-def test_as_many_texts_are_kept_as_fit(texts, room, keep):
-    room += len(whole([]))
-    ways = [
-        texts[:n] if keep == "first" else texts[len(texts) - n :] for n in range(len(texts) + 1)
-    ]
-    best = max((way for way in ways if len(whole(way)) <= room), key=len)
-    kept = fitted(texts, lambda chosen: len(whole(chosen)) <= room, last=keep == "last")
-    assert texts[kept] == best

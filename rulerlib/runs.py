@@ -190,9 +190,8 @@ class Run:
         rows = []
         for setting in self.study or ():
             knobs = {name: value for name, value in setting.items() if name != "group"}
-            for name in ("source", "train"):
-                if name in self.knobs:
-                    knobs.setdefault(name, self.knobs[name])
+            if "source" in self.knobs:
+                knobs.setdefault("source", self.knobs["source"])
             rows.append((knobs.pop("task", self.tasks[0]), knobs))
         return rows
 
@@ -335,7 +334,7 @@ class Run:
     def cell(self, task: str, length: int, knobs: Mapping[str, Any]) -> Cell:
         """Return the cell of a task at a length; its prompts need not fit into the length."""
         row = tasks.resolve(task, **knobs)
-        usual = {**tasks.resolve(task).settings(), **row.defaults(knobs)}
+        usual = tasks.resolve(task).settings()
         texts = self.own_texts if row.reads_texts else None
         return replace(
             self._any_cell,

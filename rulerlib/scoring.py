@@ -114,8 +114,8 @@ class Scoring:
         """
         others = len(outputs) - 1
         if self.any_one and others > 0:
-            count = "1 other form counts" if others == 1 else f"{others} other forms count"
-            return f"{outputs[0]} ({count} too)"
+            forms = "1 other form counts" if others == 1 else f"{others} other forms count"
+            return f"{outputs[0]} ({forms} too)"
         return ", ".join(outputs)
 
     def score(
@@ -156,9 +156,8 @@ class Scoring:
         Returns
         -------
         dict
-            ``no_answer_line``, whether the answer lacks the requested form; ``pred_len`` and
-            ``gold_len``, the numbers of words of the answer and of the longest gold; ``overlong``,
-            whether the first is larger; and ``format_violation``, see
+            ``pred_len`` and ``gold_len``, the numbers of words of the answer and of the longest
+            gold; ``overlong``, whether the first is larger; and ``format_violation``, see
             `rulerlib.metrics.short_answers.format_violation`.
 
         Raises
@@ -166,11 +165,10 @@ class Scoring:
         ParameterError
             If there is no such language.
         """
-        answer, line = self._read(pred, language)
+        answer = self.answer(pred, language)
         words = len(answer.split())
         longest = max((len(written(gold).split()) for gold in golds), default=0)
         return {
-            "no_answer_line": self.extract is not None and line is None,
             "pred_len": words,
             "gold_len": longest,
             "overlong": words > longest,
@@ -185,13 +183,9 @@ class Scoring:
         ParameterError
             If there is no such language.
         """
-        return self._read(pred, language)[0]
-
-    def _read(self, pred: str, language: str) -> tuple[str, str | None]:
-        """Return the answer, and what was extracted."""
         text = one_form(pred)
-        line = None if self.extract is None else self.extract(text, language)
-        return (text if line is None else line), line
+        answer = self.extract(text, language) if self.extract else None
+        return text if answer is None else answer
 
 
 LIST = Scoring(

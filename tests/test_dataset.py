@@ -85,7 +85,7 @@ NUMBERED = " ".join(f"Stone {number} of the wall is grey." for number in range(1
 @pytest.mark.parametrize(
     ("task", "knobs"),
     [
-        ("niah_single_2", {}), ("niah_multikey_1", {}), ("niah_vanilla", {}),
+        ("niah_single_2", {}), ("niah_multikey_1", {}),
         ("vt", {"haystack": "essay", "few_shot": False}),
     ],
 )  # fmt: skip

@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from helpers_sharing import check_sharing, contexts
@@ -152,7 +151,7 @@ def operands_told(sample, question, source):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_answers_alone_end_with_their_line(language):
-    data = dataset("drop_1", language=language, reasoning=False, fewshot=False, length=1500)
+    data = dataset("drop_1", language=language, reasoning=False, fewshot=0, length=1500)
     told = take_apart(data[3], language, reasoning=False)
     assert told.system.startswith(NONE[language])
     assert told.examples == []
@@ -188,26 +187,19 @@ PASSAGES = {
 
 @pytest.fixture
 def released(tmp_path):
-    """A file of questions; `training` has the same with other passages."""
+    """A file of questions."""
     path = tmp_path / "drop_dev.json"
     path.write_text(json.dumps(PASSAGES), encoding="utf-8")
     return str(path)
 
 
-@pytest.fixture
-def training(released, tmp_path):
-    path = tmp_path / "drop_train.json"
-    path.write_text(Path(released).read_text("utf-8").replace("In game", "Train In game"), "utf-8")
-    return str(path)
-
-
-def test_a_file_of_drop_with_its_training_side(released, training):
-    data = dataset("drop_2", 1200, source=released, train=training)
+def test_a_file_of_drop(released):
+    data = dataset("drop_2", 1200, source=released, fewshot=0)
     for index in range(5):
         sample = data[index]
         check_lengths(data, sample)
         told = take_apart(sample, "en")
-        assert all(passage.startswith("Train In game") for passage, _, _ in told.examples)
+        assert told.examples == []
         # With several passages, a question names its own.
         opening = re.fullmatch(r'The passage that begins with "(.*)": How many .*\?', told.question)
         assert sum(text.startswith(opening[1]) for text in told.passages) == 1
@@ -216,45 +208,15 @@ def test_a_file_of_drop_with_its_training_side(released, training):
         assert sample.input[value.end :].startswith(" yards")
 
 
-def reformatted(folder: Path, content: str) -> str:
-    """The same questions as rows of the hub, with other spaces and capitals."""
-    rows = [
-        {"passage": each["passage"].replace(" the ", "  the ").upper(), **question,
-         "query_id": f"other {number}"}
-        for each in json.loads(content).values() for number, question in enumerate(each["qa_pairs"])
-    ]  # fmt: skip
-    (folder / "rows.json").write_text(json.dumps(rows), "utf-8")
-    return str(folder / "rows.json")
-
-
-def test_examples_come_from_what_is_not_asked(released, tmp_path):
-    """Of a training file with all questions and four others, only the four are examples."""
-    both = json.loads(Path(released).read_text("utf-8"))
-    pairs = [{**pair, "question": f"{pair['question'][:-1]} more?"}
-             for pair in PASSAGES["p3"]["qa_pairs"]]  # fmt: skip
-    both["p3"]["qa_pairs"] += pairs
-    # The same question about another passage is another question.
-    both["other"] = {"passage": "Skive has 70 yards.", "qa_pairs": PASSAGES["p4"]["qa_pairs"][:1]}
-    train = reformatted(tmp_path, json.dumps(both))
-    told = take_apart(dataset("drop_1", 4000, source=released, train=train, fewshot=4)[0], "en")
-    questions = {question for _, question, _ in told.examples}
-    assert questions == {*(pair["question"] for pair in pairs), "How many yards?"}
-    assert {passage.split()[0].title() for passage, _, _ in told.examples} == {"In", "Skive"}
-    with pytest.raises(ParameterError, match="fewshot is 5, but must be at most 4"):
-        dataset("drop_1", 4000, source=released, train=train, fewshot=5)
-
-
 @pytest.mark.parametrize(
     ("knobs", "said"),
     [
-        ({"fewshot": 3}, r"train is None, .* the file .* has no training side"),
-        ({"train": "SAME"}, "train is .*, but must be a source of other questions: .* asks all"),
-        ({"operation": "sum"}, "operation is 'sum', but must be None, because .* does not name"),
+        ({}, r"fewshot is 3, but must be 0, because the file .* has no training side"),
+        ({"fewshot": 0, "operation": "sum"}, "operation is 'sum', but must be None or another one"),
+        ({"fewshot": 0, "passages": 2}, "passages is 2, but must be another number"),
     ],
 )
-def test_what_a_file_cannot_do(released, training, knobs, said):
-    places = {"TRAIN": training, "SAME": released}
-    knobs = {name: places.get(value, value) for name, value in knobs.items()}
+def test_what_a_file_cannot_do(released, knobs, said):
     with pytest.raises(ParameterError, match=said):
         dataset("drop_1", 4000, source=released, **knobs)
 

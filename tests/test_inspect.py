@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from hypothesis import strategies as st
 from conftest import ROOT, make_tokenizer, shared
 from rulerlib import models, tasks, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
 from rulerlib.export.inspect_ai import judge, pose
 from rulerlib.intervals import clustered
 from rulerlib.parts import parts_to_data
@@ -169,21 +169,21 @@ def test_inspect_reports_our_scores_and_clustered_errors(run, tmp_path):
     assert log.samples[0].metadata["parts"] == parts_to_data(run.dataset(run.cells[0])[0].parts)
 
 
-def test_released_drop_has_three_training_examples(tmp_path):
+def test_released_drop_has_three_training_examples(monkeypatch):
     from rulerlib.export._inspect_registry import released
 
-    file, train = tmp_path / "drop_dev.json", tmp_path / "train.json"
     passages = json.loads(shared("drop_sample.json").read_text())
-    train.write_text(json.dumps({name: passages.pop(name) for name in [*passages][:2]}))
-    file.write_text(json.dumps(passages))
-    asked = {"source": str(file), "train": str(train), "num_samples": 2}
+    names = [*passages]
+    sides = {"train": names[:2], "validation": names[2:]}
+    rows = {side: [passages[name] for name in chosen] for side, chosen in sides.items()}
+    hub = types.SimpleNamespace(load_dataset=lambda *_, **__: rows)
+    monkeypatch.setitem(sys.modules, "datasets", hub)
+    asked = {"source": "owner/drop", "num_samples": 2}
     posed = pose("drop", "openai", **released(**asked))
     system = posed.records[0]["input"][0]["content"]
     assert system.count("Passage: ") == system.count("Answer: ") == 3
     same = pose("drop", "openai", **released(**{**asked, "fewshot_seed": 42, "fewshot": 3}))
     assert same.records == posed.records
-    with pytest.raises(ParameterError, match=r"train is None, .*fewshot 0 asks without"):
-        pose("drop", "openai", **released(source=str(file)))
 
 
 def test_command_reports_a_mistake_in_one_sentence(tmp_path):
@@ -202,7 +202,7 @@ def test_drop_prompts_have_the_wording_of_inspect():
     file = shared("drop_sample.json")
     rows = json.loads(file.read_text())
     posed = pose(
-        "drop", "openai", task="drop_1", source=str(file), fewshot=False, language="en",
+        "drop", "openai", task="drop_1", source=str(file), fewshot=0, language="en",
         num_samples=5,
     )  # fmt: skip
     for record in posed.records:

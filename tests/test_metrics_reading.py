@@ -319,13 +319,11 @@ def test_without_numbers_it_is_squads(pred, golds):
 @pytest.mark.parametrize(
     ("pred", "wanted"),
     [
-        (" Raiders\n", ()),
-        ("12.500", ()),
-        ("Raiders!", ("final mark",)),
-        ("Raiders.", ("final mark", "full stop")),
-        ("St. Louis", ("full stop",)),
-        ("Raiders\nDenver", ("line break",)),
-        ("They.\r\nDid:", ("final mark", "full stop", "line break")),
+        (" Raiders\n", False),
+        ("12.500", False),
+        ("Raiders!", True),
+        ("St. Louis", True),
+        ("Raiders\nDenver", True),
     ],
 )
 def test_violations_of_the_format(pred, wanted):

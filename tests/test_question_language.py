@@ -32,7 +32,6 @@ def around(sample):
         for task in (*NEEDLES, "vt")
         for pair in PAIRS
         # Languages of few words do not have these two.
-        if task not in ("passkey", "niah_vanilla") or {*pair}.isdisjoint({"fo", "is", "nn"})
     ],
 )
 def test_needles_values_and_places_are_those_of_one_language(task, language, other, words):

@@ -15,8 +15,9 @@ from rulerlib.errors import ParameterError
 from rulerlib.parts import Part, parts_to_data
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.tasks.drop import OPERATIONS
-from rulerlib.tasks.mistakes import operands_told
+from rulerlib.sources import open_source
+from rulerlib.tasks.drop import OPERATIONS, Drop
+from rulerlib.tasks.mistakes import tells_operands
 
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
@@ -82,22 +83,20 @@ def record(said="", language="en", text=TEXT, operands=("2,040", "1,900"), **mor
 
 
 @pytest.mark.parametrize(
-    ("thought", "share"),
+    ("thought", "told"),
     [
-        ("2,040 - 1,900 is 140.", 1),
-        ("2040-1900=140", 1),
-        ("(2,040−1,900)", 1),
-        ("It was two thousand in April and 1900 in May.", 0.5),
-        ("12,040 and 1,900.5", 0),
-        ("", 0),
+        ("2,040 - 1,900 is 140.", True),
+        ("2040-1900=140", True),
+        ("(2,040−1,900)", True),
+        ("It was two thousand in April and 1900 in May.", False),
+        ("12,040 and 1,900.5", False),
     ],
 )
-def test_operands_count_however_they_are_written(thought, share):
-    assert operands_told(record(), thought) == share
+def test_operands_count_however_they_are_written(thought, told):
+    assert tells_operands(record(), thought) == told
 
 
-def test_the_most_frequent_answer_is_counted_by_someone_else(tmp_path):
-    """A file with a training split."""
+def test_the_most_frequent_answer_is_counted_by_someone_else(tmp_path, monkeypatch):
     golds = ["9", "7", "7", "8", "8", "7", "6", "8"]
     for side, numbers in (("dev", ["1", "2"]), ("train", golds)):
         passages = {
@@ -111,18 +110,16 @@ def test_the_most_frequent_answer_is_counted_by_someone_else(tmp_path):
             for at, number in enumerate(numbers)
         }  # fmt: skip
         (tmp_path / f"{side}.json").write_text(json.dumps(passages), encoding="utf-8")
-    files = {"source": str(tmp_path / "dev.json"), "train": str(tmp_path / "train.json")}
-    data = Dataset("drop_1", 400, "en", "words", knobs={**PLAIN, **files}, num_samples=2)
+    knobs = {**PLAIN, "source": str(tmp_path / "dev.json")}
+    data = Dataset("drop_1", 400, "en", "words", knobs=knobs, num_samples=2)
     samples = [*data]
+    with pytest.raises(ParameterError, match="has no training side"):
+        reading.most_frequent(data, samples)
+    monkeypatch.setattr(Drop, "training", open_source(str(tmp_path / "train.json")))
     said = reading.most_frequent(data, samples)
     assert {each.pred for each in said} <= {"7", "8"}
     assert len({each.pred for each in said}) == 1
     assert [each.golds for each in said] == [sample.golds for sample in samples]
-    alone = Dataset(
-        "drop_1", 400, "en", "words", knobs={**PLAIN, "source": files["source"]}, num_samples=2
-    )
-    with pytest.raises(ParameterError, match=r"train is None, .* has no training side"):
-        reading.most_frequent(alone, samples)
 
 
 @pytest.fixture(scope="module")

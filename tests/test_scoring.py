@@ -50,9 +50,8 @@ def test_a_language_reads_its_numbers():
 def test_what_stands_beside_the_scores():
     told = DROP.diagnose("I think.\nAnswer: it was Ribe.", [["Ribe"], ["the town", "Skive"]])
     assert told == {
-        "no_answer_line": False,
         "pred_len": 3, "gold_len": 3, "overlong": False,
-        "format_violation": ("final mark", "full stop"),
+        "format_violation": True,
     }  # fmt: skip
     assert not {*told} & {*metrics.MEASURES}
 

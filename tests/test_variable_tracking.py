@@ -6,7 +6,6 @@ imports nothing from the task.
 
 from __future__ import annotations
 
-import itertools
 import re
 from dataclasses import dataclass
 
@@ -28,7 +27,7 @@ OPENING = {
     "en": "Follow the chain or chains of variables that are given a value in the text that "
     "follows.\n\n",
 }
-ASSIGNMENT = re.compile(r"VAR ([A-Z]{3,40}) = (?:VAR ([A-Z]{3,40})|([1-9]\d{4}))\.(?=\s)")
+ASSIGNMENT = re.compile(r"VAR ([A-Z]{5}) = (?:VAR ([A-Z]{5})|([1-9]\d{4}))\.(?=\s)")
 QUESTION = {
     "da": re.compile(
         r"\nSpørgsmål: Find alle de variable, der har fået tildelt værdien (\d+) i teksten"
@@ -48,7 +47,7 @@ PREFIX = {
         r" value (\d+), namely:"
     ),
 }
-NAME = re.compile(r"\b[A-Z]{3,40}\b")
+NAME = re.compile(r"\b[A-Z]{5}\b")
 
 
 @dataclass
@@ -99,7 +98,7 @@ def check(data: Dataset, sample: Sample) -> None:
     assert reading.answers == sample.outputs
     assert reading.rest == ""
     assert {len(chain) for chain in reading.chains.values()} == {knobs.num_hops + 1}
-    assert {len(name) for name in reading.names} == {knobs.name_length}
+    assert {len(name) for name in reading.names} == {5}
     assert len(reading.chains) == knobs.num_chains
     prefix = PREFIX[sample.language].fullmatch(sample.answer_prefix)
     assert prefix
@@ -124,19 +123,15 @@ def check(data: Dataset, sample: Sample) -> None:
     chains=st.integers(1, 6),
     hops=st.integers(1, 9),
     length=st.integers(1800, 5000),
-    letters=st.integers(3, 8),
     haystack=st.sampled_from(["noise", "essay"]),
     few_shot=st.booleans(),
     seed=st.integers(0, 10**9),
     language=st.sampled_from(LANGUAGES),
 )
-def test_the_reader_finds_the_answers(
-    chains, hops, length, letters, haystack, few_shot, seed, language
-):
+def test_the_reader_finds_the_answers(chains, hops, length, haystack, few_shot, seed, language):
     knobs = {
         "num_chains": chains,
         "num_hops": hops,
-        "name_length": letters,
         "haystack": haystack,
         "few_shot": few_shot,
     }
@@ -172,14 +167,3 @@ def test_each_chain_of_a_context_is_asked_for(kind, knobs, language):
             ):
                 at = sample.input.index(f"VAR {name} =")
                 assert position == token_at(tokenizer, sample.input, at)
-
-
-def test_names_that_stand_in_the_text_are_not_drawn(words):
-    # Every name of the letters A to M, an eighth of all there are.
-    text = " ".join(map("".join, itertools.product("abcdefghijklm", repeat=3)))
-    data = Dataset(
-        "vt", 900, "en", words, texts=[f"{text}."], num_samples=50, seed=3,
-        knobs={"haystack": "essay", "few_shot": False, "num_hops": 1, "name_length": 3},
-    )  # fmt: skip
-    for sample in data:
-        assert not any(name.lower() in text for name in sample.outputs)

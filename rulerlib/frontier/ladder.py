@@ -475,7 +475,7 @@ def numbered(rows: Rows) -> Rows:
 class Documents(Ladder, DocumentTask):
     """Documents as in `qa_2`, with numbers that do not reveal their order."""
 
-    source, context, depth = None, True, None
+    source, context = None, True
 
     @property
     def name(self) -> str:

@@ -8,8 +8,7 @@ an error that names the missing file:
 
 - files of sections (`SECTIONS`): ``reading.toml``, questions about passages; ``episodic.toml``,
   ``semantic.toml`` and ``spatial.toml``, the texts of the memory suites; ``memory.toml``, the
-  prompt around recalled texts; ``classics.toml``, needle tests from before RULER; ``absent.toml``,
-  questions about needles that may be missing;
+  prompt around recalled texts; ``absent.toml``, questions about needles that may be missing;
 - ``names.toml``, months and the parts of invented names (`rulerlib.languages.names`);
 - fictional documents with questions, ``squad.json.gz``, ``hotpotqa.json.gz``, ``drop.json.gz`` and
   ``drop_train.json.gz`` (`rulerlib.sources`);
@@ -51,10 +50,7 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 
-SECTIONS = (
-    "reading", "episodic", "semantic", "spatial", "memory", "classics", "absent",
-    "names",
-)  # fmt: skip
+SECTIONS = ("reading", "episodic", "semantic", "spatial", "memory", "absent", "names")
 """The sections of a pack with a file each: ``reading.toml`` is the section ``reading``."""
 
 FILE = "language.toml"

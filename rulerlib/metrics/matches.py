@@ -30,6 +30,7 @@ If a needle can be absent, an answer either says so or does not:
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -120,7 +121,6 @@ WORD = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
 """A word of letters."""
 
 _LETTERS = re.compile(r"[^\W\d_]+")
-_SPACE = re.compile(r"\s")
 _UUIDS = re.compile(_UUID)
 
 
@@ -155,8 +155,7 @@ def form(references: Sequence[str], longer: bool = False) -> re.Pattern[str]:
 # Emphasis, code and quotes. An apostrophe inside a word stays.
 _MARKUP = re.compile(r"```\w*|[*`\"“”„«»]|(?<!\w)['‘’]|['‘’](?!\w)")
 _UNDERSCORES = re.compile(r"(?<!\w)(_{1,2})([^\W_](?:[^_\n]*[^\W_])?)\1(?!\w)")
-_BULLET = re.compile(r"^ ?[-+•‣◦·–—>]+ ?", re.MULTILINE)
-_SPACES = re.compile(r"[^\S\n]+")
+_BULLET = re.compile(r"^ *[-+•‣◦·–—>]+ *", re.MULTILINE)
 
 
 def plain(text: str) -> str:
@@ -165,77 +164,59 @@ def plain(text: str) -> str:
     >>> plain('- **dog**: "cat"').split()
     ['dog', ':', 'cat']
     """
-    text = _MARKUP.sub(" ", _SPACES.sub(" ", text))
-    return _BULLET.sub("", _SPACES.sub(" ", _UNDERSCORES.sub(r"\2", text)))
+    return _BULLET.sub("", _UNDERSCORES.sub(r"\2", _MARKUP.sub(" ", text)))
 
 
-# A heading, and the header of a table above its line of dashes.
-_HEAD = re.compile(r"^ *#+ .*$|^.*\n(?=.*-)(?=.*\|)[-|: ]+$", re.MULTILINE)
-_NUMBERING = re.compile(r"(?<![\w.,])\(?\d+[.)](?! ?(?:\d|$))", re.MULTILINE)
-# A word may be followed by brackets or a count: "dog (noun)", "dog, 12", "dog - appears 12 times".
-_NOTE = re.compile(
-    r"(?<=[^\W\d_]) ?(?:\([^()\n]*\)?|(?:"
-    r"[ ,|] ?(?:[x×] ?)?\d+[x×]?(?: [^\W\d_]+)?|"
-    r"[-:=→–—>]{1,3} ?(?:[x×~]?\d+[x×]?(?: [^\W\d_]+)?|[^\W\d_]+ \d+ [^\W\d_]+)"
-    r")(?= ?(?:[,;|.}\]\n]|$)))"
-)
-_LABEL = re.compile(r"^[^:\n]*:", re.MULTILINE)
+# The header of a table above its line of dashes; a label, which no count follows; a note in
+# brackets or a count; the number of an entry.
+_HEADER = re.compile(r"^.*\n(?=.*-)(?=.*\|)[-|: ]+$", re.MULTILINE)
+_LABEL = re.compile(r"^[^:\n]*:(?! *[x×]?\d)", re.MULTILINE)
+_NOTE = re.compile(r"(?<=[^\W\d_]) *(?:\([^()\n]*\)|[-–—→=:>]+ ?\d+ [^\W\d_]+)")
+_NUMBER = re.compile(r"(?<![\w.,])\(?\d+(?:[.):]| -)(?! ?(?:\d|$))", re.MULTILINE)
 _LINE = re.compile(r"\n|[.!?…]+(?=\s|$)")
 
 
 def listed(text: str) -> list[str]:
-    r"""Return the single words of a list in any format.
+    r"""Return the single words of a list: lines, a table or JSON, with counts after the words.
 
-    The list can have lines, a table or JSON; bullets, numbers, commas or spaces between words; and
-    counts after them. In a sentence, the words of its enumeration count:
+    In a sentence, the words of its enumeration count:
 
     >>> listed("1. **dog**: 12\n2. **cat**: 11"), listed("The words are dog, cat and bee.")
     (['dog', 'cat'], ['dog', 'cat', 'bee'])
     >>> listed("dog cat bee"), listed("I do not know.")
     (['dog', 'cat', 'bee'], [])
     """
-    text = _NOTE.sub(" ", _NUMBERING.sub("\n", plain(_HEAD.sub("", text))))
-    lines = _LINE.split(_LABEL.sub("", text))
+    text = _NUMBER.sub("\n", plain(_HEADER.sub("", text)))
+    lines = _LINE.split(_LABEL.sub("", _NOTE.sub("", text)))
     return [item for line in lines for item in _enumerated(line) if _LETTERS.fullmatch(item)]
 
 
 def _enumerated(line: str) -> list[str]:
     """Return the words that a line enumerates."""
-    seams, conjunctions = _seams()
-    # Every second part is the conjunction before a piece, or empty.
-    parts = ["", *seams.split(line.strip())]
-    pieces = []
-    for conjunction, piece in zip(parts[::2], parts[1::2], strict=True):
-        words = [word for word in piece.split() if not word.isdecimal()]
-        if len(words) == 3 and words[1] in conjunctions:
-            pieces += [("", words[:1]), (words[1], words[2:])]
-        elif words:
-            pieces.append((conjunction, words))
+    pieces = [
+        [word for word in piece.split() if not word.strip("x×").isdecimal()]
+        for piece in _separators().split(f" {line} ")
+    ]
+    pieces = [words for words in pieces if words]
     if len(pieces) == 1:
-        _, words = pieces[0]
+        words = pieces[0]
         # Words separated by spaces are a sentence if only the first one has a capital.
         is_sentence = words[0][0].isupper() and any(word[0].islower() for word in words[1:])
         return [] if is_sentence else words
-    items = []
-    for place, (conjunction, words) in enumerate(pieces, 1):
-        before_word = place < len(pieces) and len(pieces[place][1]) == 1
-        if len(words) == 1 or conjunction:
-            items.append(words[0])
-        elif before_word and not items:
-            # "The words are dog, cat"
+    items = list[str]()
+    for words, after in itertools.pairwise([*pieces, []]):
+        # "The words are dog, cat"
+        if len(words) == 1 or (len(after) == 1 and not items):
             items.append(words[-1])
     return items
 
 
 @functools.cache
-def _seams() -> tuple[re.Pattern[str], set[str]]:
-    """Return the pattern of separators in all languages, and the conjunctions of lists."""
-    packs = [*map(languages.load, languages.available())]
-    conjunctions = {pack.templates["list"]["last"].strip() for pack in packs}
-    # The Dutch "en" is an article in other languages.
-    certain = conjunctions.difference(*(pack.articles for pack in packs))
-    words = "|".join(map(re.escape, sorted(certain)))
-    return re.compile(rf"[,;|/&()\[\]{{}}•‣◦·=→]|\s[-–—]+>?\s|\s({words})\s"), conjunctions
+def _separators() -> re.Pattern[str]:
+    """Return the pattern of what separates words of a list, with "and" in all languages."""
+    packs = [languages.load(code) for code in languages.available()]
+    words = "|".join({re.escape(pack.templates["list"]["last"].strip()) for pack in packs})
+    return re.compile(rf"[,;:|/&()\[\]{{}}•‣◦·=→]|\s[-–—]+>?\s|\s(?:{words})(?=\s)")
 
 
 # Four measures need the same items. Without the cache, scoring an answer takes three times as long.
@@ -243,23 +224,18 @@ def _seams() -> tuple[re.Pattern[str], set[str]]:
 def _items(pred: str, references: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the items of an answer and the expected items, normalized."""
     text, expected = clean(pred), {*map(normalize, references)}
-    known = [reference for reference in references if reference.strip()]
-    if all(_LETTERS.fullmatch(reference) and not reference.isupper() for reference in known):
+    if all(_LETTERS.fullmatch(reference) and not reference.isupper() for reference in references):
         # Any word of a sentence would be an item, so only lists count.
         items = listed(text)
-    elif any(map(_SPACE.search, known)):
+    elif any(" " in reference for reference in references):
         # Only the phrase itself has the form of a phrase.
         items = []
     else:
-        items = form(known, longer=True).findall(plain(text))
+        items = form(references, longer=True).findall(plain(text))
     answer = normalize(plain(text))
     # No letter, digit or hyphen continues the item at either end.
     whole = {
-        item
-        for item in expected
-        if item.strip()
-        and item in answer
-        and re.search(rf"(?<![\w-]){re.escape(item)}(?![\w-])", answer)
+        item for item in expected if re.search(rf"(?<![\w-]){re.escape(item)}(?![\w-])", answer)
     }
     others = {*map(normalize, items)} - expected
     return frozenset(whole | others), frozenset(expected)

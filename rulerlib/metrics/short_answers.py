@@ -9,7 +9,7 @@ Numbers are read as the language writes them: "1,234.50" is 1234.5, in Danish "1
 >>> round(f1_words("the Oakland Raiders", golds), 2)
 0.67
 >>> format_violation("3.5"), format_violation("St. Louis,\nthen Ribe.")
-((), ('final mark', 'full stop', 'line break'))
+(False, True)
 
 **DROP's official measures** (Dua et al. 2019, "DROP: A Reading Comprehension Benchmark Requiring
 Discrete Reasoning Over Paragraphs", section 5): each span is a bag of words, without articles and
@@ -247,19 +247,13 @@ def f1_words(pred: str, golds: Golds, language: str = "en") -> float:
     return max(values, default=0.0)
 
 
-def format_violation(pred: str) -> tuple[str, ...]:
-    """Return why an answer is not a bare short answer, or () if it is one.
+def format_violation(pred: str) -> bool:
+    """Return whether an answer is not a bare short answer.
 
-    ``"final mark"``: it ends with punctuation; ``"full stop"``: it contains one outside a number;
-    ``"line break"``: it has several lines.
+    It ends with punctuation, has a full stop outside a number, or several lines.
     """
     text = pred.strip()
-    ways = {
-        "final mark": text.endswith(_FINAL_MARKS),
-        "full stop": _FULL_STOP.search(text),
-        "line break": _LINE_BREAK.search(text),
-    }
-    return tuple(name for name, holds in ways.items() if holds)
+    return text.endswith(_FINAL_MARKS) or bool(_FULL_STOP.search(text) or _LINE_BREAK.search(text))
 
 
 # --- DROP -----------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ import gzip
 import json
 import logging
 import re
-import warnings
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -43,8 +42,6 @@ _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?(@[\w./-]+)?")
 
 def open_source(name: str, side: str = "validation") -> Rows:
     """Return the questions of a file (JSON or JSON lines) or of a data set of the hub.
-
-    A warning counts the questions of DROP that were left out.
 
     Parameters
     ----------
@@ -77,18 +74,12 @@ def open_source(name: str, side: str = "validation") -> Rows:
     for place, row in rows:
         try:
             read_row(row, collection)
-        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else error
             raise DataError(f"{name}, {place}: {_NO_SCHEMA} ({reason}).") from error
     source = collection.source()
     if not source.num_questions:
         raise DataError(f"{name}: no question that has an answer.")
-    if unanswered := collection.unanswered:
-        warnings.warn(
-            f"{name}: {len(unanswered)} of {len(unanswered) + source.num_questions} questions have"
-            f" no answer and are left out, the first of them {unanswered[0]!r}.",
-            stacklevel=2,
-        )
     return source
 
 
@@ -111,41 +102,32 @@ def built_in(language: Language, name: str) -> str:
 
 def source_file(name: str) -> Path | None:
     """Return the file of that name, or None if there is none."""
-    try:
-        path = Path(name).expanduser()
-        return path if path.is_file() else None
-    except (OSError, RuntimeError, ValueError):
-        # A name that is too long, a folder without permission, or an unknown user.
-        return None
+    path = Path(name).expanduser()
+    return path if path.is_file() else None
 
 
 def _read_json(path: Path) -> list[tuple[str, Any]]:
     """Return the rows of a file, each with a description of its place: ``"row 1"``."""
-    content = _read_gzip(path) if path.suffix == ".gz" else read_file(path)
+    try:
+        content = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else None
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error}).") from error
+    content = read_file(path) if content is None else content
     if not content.strip():
         raise DataError(f"{path}: empty.")
     try:
         rows = json.loads(content)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return _read_lines(path, content, error)
     unit = "row"
     if isinstance(rows, dict):
-        if rows.get("data") is not None:
+        if "data" in rows:
             rows, unit = rows["data"], "article"
         elif has_passages(rows):
             rows, unit = [{name: passage} for name, passage in rows.items()], "passage"
         else:
             rows = [rows]
-    if not isinstance(rows, list):
-        raise DataError(f"{path}: {_NO_SCHEMA} (no list of {unit}s).")
     return _numbered(unit, rows)
-
-
-def _read_gzip(path: Path) -> str:
-    try:
-        return gzip.decompress(path.read_bytes()).decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}).") from error
 
 
 def _numbered(unit: str, rows: Iterable[Any]) -> list[tuple[str, Any]]:
@@ -157,11 +139,10 @@ def _read_lines(path: Path, content: str, whole: Exception) -> list[tuple[str, A
     rows: list[tuple[str, Any]] = []
     # Not splitlines: strings in JSON can contain other line separators.
     for number, line in enumerate(content.split("\n"), 1):
-        if not line.strip():
-            continue
         try:
-            rows.append((f"line {number}", json.loads(line)))
-        except (ValueError, RecursionError) as error:
+            if line.strip():
+                rows.append((f"line {number}", json.loads(line)))
+        except ValueError as error:
             # If already the first line is wrong, the file may be one value over several lines.
             shown, place = (error, number) if rows else (whole, getattr(whole, "lineno", 1))
             reason = getattr(shown, "msg", shown)

@@ -61,7 +61,7 @@ columns::
 
 The golds of a question are its answer and all validated ones, without duplicates: a number, one or
 more spans, or a date. Questions without an answer (the released training side has a few) are left
-out, and a warning counts them.
+out.
 
 The built-in files have further keys. A passage has a ``"title"``; those with the same one are
 related. A question has its ``"operation"`` and ``"unit"``; ``"passages"``, the names of all the
@@ -193,15 +193,12 @@ class Collection:
         The documents of each article, by title.
     passages
         The document of each passage of DROP, by name.
-    unanswered
-        The names of questions of DROP without an answer, which are left out.
     """
 
     def __init__(self) -> None:
         # Dictionaries without values keep the order, and each document once.
         self.articles = defaultdict[str, dict[int, None]](dict)
         self.passages: dict[str, int] = {}
-        self.unanswered: list[str] = []
         self._documents: dict[str, int] = {}
         self._questions: list[tuple[Question, Iterable[int]]] = []
 
@@ -224,11 +221,11 @@ class Collection:
         TypeError, ValueError
             If the question or an answer is not a string.
         """
-        question = text(question, "question")
-        texts = [text(answer, "an answer") for answer in answers]
-        answers = tuple(dict.fromkeys(answer for answer in texts if answer))
-        if question and answers:
-            self.add(Question(question, answers, tuple(dict.fromkeys(targets)), evidence), related)
+        asked = text(question, "question")
+        texts = dict.fromkeys(text(answer, "an answer") for answer in answers)
+        accepted = tuple(answer for answer in texts if answer)
+        if asked and accepted:
+            self.add(Question(asked, accepted, tuple(dict.fromkeys(targets)), evidence), related)
 
     def add(self, question: Question, related: Iterable[int]) -> None:
         """Add a question; ``related`` can still grow until `source` is called."""
@@ -248,21 +245,20 @@ def read_row(row: Any, collection: Collection) -> None:
     AttributeError, KeyError, TypeError, ValueError
         If the row has none of the known forms, or is damaged.
     """
-    if not isinstance(row, Mapping):
-        raise TypeError(f"no JSON object but {type(row).__name__}")
     if "paragraphs" in row:
-        _read_article(row, collection)
+        for paragraph in row["paragraphs"]:
+            _read_squad(row.get("title"), paragraph["context"], paragraph["qas"], collection)
     elif isinstance(row.get("context"), str):
-        _read_squad(row, collection)
-    elif isinstance(row.get("context"), (list, Mapping)):
+        _read_squad(row.get("title"), row["context"], [row], collection)
+    elif "context" in row:
         _read_hotpotqa(row, collection)
     elif "qa_pairs" in row:
-        _read_passage(row, collection, "")
-    elif isinstance(row.get("passage"), str) and "question" in row:
-        _ask(row, _passage(row, collection), collection, [])
+        _read_drop(row, collection, "")
+    elif "passage" in row:
+        _read_drop({"passage": row["passage"], "qa_pairs": [row]}, collection, "")
     elif has_passages(row):
         for name, passage in row.items():
-            _read_passage(passage, collection, name)
+            _read_drop(passage, collection, name)
     else:
         fields = ", ".join(map(repr, row))
         raise ValueError(f"its fields are {fields[:80]}" if fields else "it has no fields")
@@ -282,158 +278,108 @@ def text(value: Any, name: str) -> str:
     return unicodedata.normalize("NFC", value).strip()
 
 
-def items(value: Any, name: str) -> list[Any]:
-    """Return the items of a list."""
-    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} is no list but {type(value).__name__}")
-    return [*value]
-
-
-# --- SQuAD ---------------------------------------------------------------------------------------
-
-
-def _read_article(row: Row, collection: Collection) -> None:
-    paragraphs = []
-    for paragraph in items(row["paragraphs"], "paragraphs"):
-        context = text(paragraph["context"], "context")
-        if context:
-            paragraphs.append((collection.document(context), paragraph))
-    article = dict.fromkeys(number for number, _ in paragraphs)
-    for number, paragraph in paragraphs:
-        for question in items(paragraph["qas"], "qas"):
-            collection.ask(question["question"], _squad_answers(question), [number], article)
-
-
-def _read_squad(row: Row, collection: Collection) -> None:
-    context = text(row["context"], "context")
-    if context:
-        # Without a title, each document is an article of its own.
-        article = collection.articles[repr(row.get("title") or row["context"])]
-        document = collection.document(context)
-        article[document] = None
-        collection.ask(row["question"], _squad_answers(row), [document], article)
-
-
-def _squad_answers(row: Row) -> list[Any]:
-    """Return the answers of a question, or [] if the text does not answer it."""
-    answers = row["answers"]
-    if row.get("is_impossible"):
-        return []
-    texts = answers["text"] if isinstance(answers, Mapping) else answers
-    texts = [texts] if isinstance(texts, str) else items(texts, "answers")
-    texts = [answer["text"] if isinstance(answer, Mapping) else answer for answer in texts]
-    return [*texts, *items(row.get("spellings") or (), "spellings")]
-
-
-# --- HotpotQA ------------------------------------------------------------------------------------
+def _read_squad(title: Any, context: Any, questions: Iterable[Row], collection: Collection) -> None:
+    """Read a document of SQuAD with its questions."""
+    content = text(context, "context")
+    if not content:
+        return
+    # Without a title, each document is an article of its own.
+    article = collection.articles[repr(title or context)]
+    document = collection.document(content)
+    article[document] = None
+    for row in questions:
+        answers = [] if row.get("is_impossible") else row["answers"]
+        if isinstance(answers, Mapping):
+            answers = answers["text"]
+        if isinstance(answers, str):
+            answers = [answers]
+        texts = [answer["text"] if isinstance(answer, Mapping) else answer for answer in answers]
+        collection.ask(row["question"], [*texts, *row.get("spellings", [])], [document], article)
 
 
 def _read_hotpotqa(row: Row, collection: Collection) -> None:
+    """Read a question of HotpotQA with its documents."""
     context, facts = row["context"], row["supporting_facts"]
     if isinstance(context, Mapping):
-        pairs = [*zip(context["title"], context["sentences"], strict=True)]
-        titles = items(facts["title"], "supporting_facts")
-        supporting = [*zip(titles, facts["sent_id"], strict=True)]
-    else:
-        pairs = [(title, sentences) for title, sentences in context]
-        supporting = [(title, number) for title, number in items(facts, "supporting_facts")]
+        context = [*zip(context["title"], context["sentences"], strict=True)]
+        facts = [*zip(facts["title"], facts["sent_id"], strict=True)]
     numbers: dict[str, int] = {}
     told: dict[tuple[str, int], str] = {}
-    for title, sentences in pairs:
-        title, sentences = text(title, "title"), items(sentences, "sentences")
+    for title, sentences in context:
+        title = text(title, "title")
         content = text("".join(sentences), "sentences")
         if title or content:
             numbers[title] = collection.document(f"{title}\n{content}".strip())
             told |= {(title, at): sentence.strip() for at, sentence in enumerate(sentences)}
-    supporting = [(text(title, "supporting_facts"), number) for title, number in supporting]
-    if supporting and all(title in numbers for title, _ in supporting):
-        targets = [numbers[title] for title, _ in supporting]
-        answers = [row["answer"], *items(row.get("spellings") or (), "spellings")]
+    facts = [(text(title, "supporting_facts"), number) for title, number in facts]
+    if facts and all(title in numbers for title, _ in facts):
+        targets = [numbers[title] for title, _ in facts]
+        answers = [row["answer"], *row.get("spellings", [])]
         # Some released facts name a sentence that does not exist.
-        evidence = tuple(told[fact] for fact in supporting if fact in told)
+        evidence = tuple(told[fact] for fact in facts if fact in told)
         collection.ask(row["question"], answers, targets, numbers.values(), evidence)
 
 
-# --- DROP ----------------------------------------------------------------------------------------
-
-_KINDS = ("number", "date", "spans")
-
-
-def _read_passage(row: Any, collection: Collection, name: str) -> None:
-    passage = _passage(_object(row, "a passage"), collection)
-    collection.passages[name] = passage
+def _read_drop(row: Row, collection: Collection, name: str) -> None:
+    """Read a passage of DROP with its questions."""
+    content = text(row["passage"], "passage")
+    if not content:
+        raise ValueError("the passage is empty")
+    collection.passages[name] = passage = collection.document(content)
     related: dict[int, None] = {}
     if row.get("title"):
         related = collection.articles[text(row["title"], "title")]
         related[passage] = None
-    for question in items(row["qa_pairs"], "qa_pairs"):
+    for question in row["qa_pairs"]:
         _ask(question, passage, collection, related)
 
 
-def _passage(row: Row, collection: Collection) -> int:
-    content = text(row["passage"], "passage")
-    if not content:
-        raise ValueError("the passage is empty")
-    return collection.document(content)
-
-
-def _ask(row: Any, passage: int, collection: Collection, related: Iterable[int]) -> None:
-    row = _object(row, "a question")
+def _ask(row: Row, passage: int, collection: Collection, related: Iterable[int]) -> None:
+    """Add a question about a passage of DROP."""
     question = text(row["question"], "question")
     name = text(row.get("query_id") or "", "query_id")
     if not question:
         raise ValueError("a question is empty")
     if name == KNOWN_DUPLICATE_ID and not question.endswith("?"):
         return
-    golds = tuple(dict.fromkeys(gold for gold in map(_gold, _answers(row)) if gold))
+    validated = row.get("validated_answers") or []
+    if isinstance(validated, Mapping):
+        columns = zip(*(validated[kind] for kind in _KINDS), strict=True)
+        validated = [dict(zip(_KINDS, values, strict=True)) for values in columns]
+    golds = dict.fromkeys(_gold(answer) for answer in [row["answer"], *validated])
+    golds.pop((), None)
     if not golds:
-        collection.unanswered.append(name or question)
         return
+    first, *_ = golds
     facts = {"answer_kind": "span"}
-    if len(golds[0]) > 1:
+    if len(first) > 1:
         facts["answer_kind"] = "spans"
-    elif re.fullmatch(r"-?[\d.,]+", golds[0][0]):
+    elif re.fullmatch(r"-?[\d.,]+", first[0]):
         facts["answer_kind"] = "number"
-    for key in ("operation", "unit"):
-        if key in row:
-            facts[key] = text(row[key], key)
-    names = items(row.get("passages") or (), "passages")
-    targets = tuple(collection.passages[name] for name in names) or (passage,)
+    facts |= {key: text(row[key], key) for key in ("operation", "unit") if key in row}
+    targets = tuple(collection.passages[other] for other in row.get("passages", ())) or (passage,)
     within = tuple(
         (targets[at], Part("operand", start, end, key))
-        for at, start, end, key in items(row.get("operands") or (), "operands")
+        for at, start, end, key in row.get("operands", ())
     )
     answers = tuple(dict.fromkeys(", ".join(gold) for gold in golds))
-    asked = Question(question, answers, targets, (), golds, name, facts, within)
+    asked = Question(question, answers, targets, (), tuple(golds), name, facts, within)
     collection.add(asked, related)
 
 
-def _answers(row: Row) -> list[Any]:
-    """Return the answer and the validated answers of a question."""
-    validated = row.get("validated_answers") or []
-    if isinstance(validated, Mapping):
-        columns = [items(validated[kind], kind) for kind in _KINDS]
-        rows = zip(*columns, strict=True)
-        validated = [dict(zip(_KINDS, values, strict=True)) for values in rows]
-    return [row["answer"], *items(validated, "validated_answers")]
+_KINDS = ("number", "date", "spans")
 
 
-def _gold(answer: Any) -> tuple[str, ...]:
+def _gold(answer: Row) -> tuple[str, ...]:
     """Return the spans of an answer: its number, else its spans, else its date; or none."""
-    number = _object(answer, "an answer")["number"]
-    if isinstance(number, (int, float)) and not isinstance(number, bool):
+    number = answer["number"]
+    if isinstance(number, (int, float)):
         number = str(number)
-    date = _object(answer.get("date") or {}, "a date")
+    if number:
+        return (text(number, "number"),)
+    spans = [text(span, "a span") for span in answer.get("spans") or ()]
+    if any(spans):
+        return tuple(span for span in spans if span)
+    date = answer.get("date") or {}
     day = [text(date.get(part) or "", part) for part in ("day", "month", "year")]
-    spans = [text(span, "a span") for span in items(answer.get("spans") or (), "spans")]
-    for way in ([text(number or "", "number")], spans, [" ".join(filter(None, day))]):
-        found = tuple(span for span in way if span)
-        if found:
-            return found
-    return ()
-
-
-def _object(value: Any, name: str) -> Row:
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{name} is no object but {type(value).__name__}")
-    return value
+    return (" ".join(filter(None, day)),) if any(day) else ()

@@ -158,34 +158,21 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     named = list[str]()
     for name in chosen:
         if name in GROUPS:
-            named += _members(name, family)
-            continue
-        if family is None and plugins.is_plugin(name):
+            members = {"ruler": RULER, "frontier": FRONTIER}.get(name) or _own_and_installed()
+            named += [member for member in members if family in (None, resolve(member).family)]
+        elif family is None and plugins.is_plugin(name):
             from rulerlib.tasks.outside import admit
 
             named += admit(name)
-            continue
-        task = find(name) if isinstance(name, str) else None
-        if task is None or family not in (None, task.family):
-            known = all_tasks()
-            allowed = [other for other in known if family in (None, known[other].family)]
-            raise ParameterError("tasks", name, nearest(name, [*GROUPS, *allowed]))
-        named.append(name)
+        else:
+            task = find(name) if isinstance(name, str) else None
+            if task is None or family not in (None, task.family):
+                known = all_tasks()
+                allowed = [other for other in known if family in (None, known[other].family)]
+                raise ParameterError("tasks", name, nearest(name, [*GROUPS, *allowed]))
+            named.append(name)
     if not named:
         raise ParameterError("tasks", chosen, "at least one name, or 'all'")
     if len(set(named)) < len(named):
         raise ParameterError("tasks", chosen, "names that differ")
-    return named
-
-
-def _members(group: str, family: str | None) -> list[str]:
-    """Return the names of the tasks of a group that belong to a family (None: any)."""
-    groups = {"ruler": RULER, "frontier": FRONTIER}
-    named = []
-    for name in groups.get(group) or _own_and_installed():
-        task = find(name)
-        if task is not None and family in (None, task.family):
-            named.append(name)
-    if not named:
-        raise ParameterError("tasks", group, f"'all': the family {family} has none of these")
     return named

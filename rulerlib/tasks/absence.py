@@ -106,15 +106,9 @@ def explain(prediction: Prediction, cut_off: bool = False) -> str:
     if present:
         return "said none though present"
     text = clean(prediction.pred)
-    stated = normalize(text)
-    question = "".join(prediction.input[part.start :] for part in prediction.parts_of("question"))
-    values = [prediction.input[part.start : part.end] for part in prediction.parts_of("value")]
+    asked = normalize("".join(prediction.input[q.start :] for q in prediction.parts_of("question")))
     # An answer may repeat the key.
-    other_values = [hit for hit in VALUE.findall(stated) if hit not in normalize(question)]
-    if other_values or any(normalize(value) in stated for value in values):
+    if any(value not in asked for value in VALUE.findall(normalize(text))):
         return "answered though absent"
-    if mistakes.refused(text):
-        return "refused"
-    if cut_off:
-        return "cut off"
-    return "other" if text else "empty"
+    kind = mistakes.opening(text, cut_off, mistakes.refused(text))
+    return kind or ("cut off" if cut_off else "other")

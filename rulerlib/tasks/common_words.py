@@ -164,10 +164,7 @@ class CommonWords(Task):
             )
         needed = sum(self._sizes(HEAVY))
         if len(words) < needed:
-            allowed = (
-                f"a source of at least {needed} different words of {SHORTEST} to {LONGEST}"
-                f" letters, and this has {len(words)}"
-            )
+            allowed = f"a source of at least {needed} different words, and this has {len(words)}"
             raise ParameterError("words", self.words, allowed)
         return pool_of(words, self.budget.tokenizer)
 
@@ -219,9 +216,7 @@ class CommonWords(Task):
             return HEAVY
         warnings.warn(
             f"{budget.length} tokens of '{budget.tokenizer.name}' do not hold RULER's list of"
-            f" common words ({HEAVY.freq_cw} and {HEAVY.freq_ucw} times); its lighter one is made"
-            f" ({LIGHT.freq_cw} and {LIGHT.freq_ucw} times). Set freq_cw and freq_ucw to decide"
-            " yourself.",
+            f" common words; its lighter one is made. Set freq_cw and freq_ucw to decide yourself.",
             stacklevel=2,
         )
         return LIGHT
@@ -299,8 +294,8 @@ class CommonWords(Task):
         next_word = uncommon * (pool.cheapest + numbers[-1] - numbers[-2])
         if count == len(more) and cost(count) + next_word <= room:
             allowed = (
-                f"shorter: the list needs more than the {len(pool.units)} words that there are, and"
-                ' none may occur twice (more texts with words="text" or a higher freq_ucw help)'
+                f"shorter, because the list needs more than the {len(pool.units)} different words"
+                " that there are; a higher freq_ucw needs fewer"
             )
             raise ParameterError("length", self.budget.length, allowed)
         return Sized(make, count, " ")

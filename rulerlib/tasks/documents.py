@@ -12,6 +12,7 @@ import random
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
+from typing import Any
 
 from rulerlib.errors import ParameterError
 from rulerlib.filling import Budget, Take
@@ -43,6 +44,17 @@ class Documents:
         Its length decides how many distractors there are to draw from.
     seed
         Decides which they are.
+
+    Attributes
+    ----------
+    units
+        The indices of the documents.
+    mean
+        The mean cost of the first ``LOOKED_AT`` documents, rounded up.
+    total
+        The approximate cost of all documents.
+    longest
+        The cost of the longest of the first ``LOOKED_AT`` documents, with a long label.
     """
 
     # The sums are checked by tokenizing finished samples: which documents are neighbours is not
@@ -57,6 +69,11 @@ class Documents:
         self._costs = dict[int, int]()
         self._label_costs = list[int]()
         self._endings = dict[str, int]()
+        some = self.cost(*range(min(LOOKED_AT, source.num_documents)))
+        self.units = range(source.num_documents)
+        self.mean = math.ceil(sum(some) / len(some))
+        self.total = self.mean * source.num_documents
+        self.longest = max(some) + self.label_costs(LAST)[LAST - 1]
 
     def text(self, index: int) -> str:
         """Return a document with the text that follows it in the label."""
@@ -94,30 +111,6 @@ class Documents:
             after, alone = self._budget.tokenizer.counts([word + label, word])
             self._endings[word] = after - alone - self.label_costs(1)[0]
         return self._endings[word]
-
-    @cached_property
-    def _some(self) -> list[int]:
-        return self.cost(*range(min(LOOKED_AT, self.source.num_documents)))
-
-    @cached_property
-    def mean(self) -> int:
-        """The mean cost of the first ``LOOKED_AT`` documents, rounded up."""
-        return math.ceil(sum(self._some) / len(self._some))
-
-    @property
-    def units(self) -> range:
-        """The indices of the documents."""
-        return range(self.source.num_documents)
-
-    @property
-    def total(self) -> int:
-        """The approximate cost of all documents."""
-        return self.mean * self.source.num_documents
-
-    @cached_property
-    def longest(self) -> int:
-        """The cost of the longest of the first ``LOOKED_AT`` documents, with a long label."""
-        return max(self._some) + self.label_costs(LAST)[LAST - 1]
 
     @cached_property
     def pool(self) -> Sequence[int]:
@@ -185,8 +178,8 @@ class Numbered(Filling):
 class DocumentTask(Task):
     """A task about documents, with other documents as distractors.
 
-    ``seed`` decides the order of the questions. A subclass has the parameters ``source``,
-    ``context`` and ``depth``, and defines `name`, `label` and `draft`.
+    ``seed`` decides the order of the questions. A subclass has the parameters ``source`` and
+    ``context``, and defines `name`, `label` and `draft`.
     """
 
     # All documents except the targets, with their labels.
@@ -194,7 +187,6 @@ class DocumentTask(Task):
 
     source: str | None
     context: bool
-    depth: float | None
 
     @property
     @abstractmethod
@@ -270,10 +262,7 @@ class DocumentTask(Task):
         placed = dict[int, float]()
         for at, question in enumerate(questions, index * len(questions)):
             targets = [*question.targets]
-            if len(targets) == 1:
-                depths = [depth_of(at) if self.depth is None else self.depth]
-            else:
-                depths = depths_of(len(targets), rng)
+            depths = [depth_of(at)] if len(targets) == 1 else depths_of(len(targets), rng)
             rng.shuffle(targets)
             for target, depth in zip(targets, depths, strict=True):
                 # A document that several questions need occurs once.
@@ -310,9 +299,7 @@ class DocumentTask(Task):
         documents, wanted = self.filler, self.wanted
         targets = {target for question in questions for target in question.targets}
         if wanted is not None and wanted < len(targets):
-            one = "a question needs"
-            many = "the questions of this context need"
-            allowed = f"at least {len(targets)}, which {one if len(questions) == 1 else many}"
+            allowed = f"at least {len(targets)}, which the questions of a context need"
             raise ParameterError("num_documents", wanted, allowed)
         related = [document for number in numbers for document in self.rows.related(number)]
         related = [*dict.fromkeys(related)]
@@ -327,9 +314,6 @@ class DocumentTask(Task):
             if used > room and wanted is None:
                 break
             chosen.append(index)
-        count = len(targets) + len(chosen)
-        if wanted is not None and wanted > count:
-            raise ParameterError("num_documents", wanted, f"at most {count}, all that there are")
         return Numbered(documents, chosen, [rng.random() for _ in chosen], wanted is not None)
 
     def _distractors(
@@ -356,6 +340,12 @@ def _shuffled(indices: Sequence[int], rng: random.Random) -> Iterator[int]:
         other = rng.randrange(at, len(indices))
         yield indices[order.get(other, other)]
         order[other] = order.get(at, at)
+
+
+def check_source(value: Any) -> None:
+    """Check that the parameter ``source`` could name a file or a data set."""
+    if value is not None and not (isinstance(value, str) and value):
+        raise ParameterError("source", value, "None, a file, or a hub name")
 
 
 def opened(name: str, side: str = "validation") -> Rows:

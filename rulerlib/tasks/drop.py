@@ -45,19 +45,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from rulerlib.errors import DataError, ParameterError, flag, one_of, whole_number
-from rulerlib.haystack import Draft, Needle, depth_of, depths_of, one_depth
+from rulerlib.haystack import Draft, Needle, depth_of, depths_of
 from rulerlib.metrics.short_answers import Golds, spans_of
 from rulerlib.parts import Part
 from rulerlib.samples import Prediction
 from rulerlib.scoring import DROP
 from rulerlib.sources import Question, Rows, built_in, source_file
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.documents import Documents, DocumentTask, opened
+from rulerlib.tasks.documents import Documents, DocumentTask, check_source, opened
 from rulerlib.tasks.family import READING
-from rulerlib.tasks.qa import check_source
 from rulerlib.texts import digest
 
 # Tokens in which a model can reason before its answer.
@@ -95,15 +93,11 @@ class Drop(DocumentTask):
     source
         None: the language's own file. Otherwise a file of DROP, or such a data set of the hub,
         ``"EleutherAI/drop"``.
-    train
-        The file or data set from which examples are drawn, without the questions of ``source``.
-        Default: the training side of ``source``, which the built-in files and data sets of the hub
-        have. Another file has none.
     operation
         Which questions are asked, one of `OPERATIONS`, or None for all. DROP does not name them.
     fewshot
-        Number of examples before the question; 0 or False for none. Default: 3, or 0 if ``source``
-        is a file and ``train`` is not set.
+        Number of examples before the question, from the training side of ``source``. A file of
+        your own has none, so it needs 0.
     fewshot_seed
         The seed from which examples are drawn. All samples have the same ones.
     reasoning
@@ -111,21 +105,16 @@ class Drop(DocumentTask):
         for the answer alone, which ends with its line, as suits a base model.
     context
         False leaves out all passages, to see what a model answers from the question alone.
-    depth
-        If None, depths as in the other tasks. A number from 0 (start) to 100 (end) sets the depth
-        of the passage among the others.
     """
 
     passages: int = 1
     distractors: bool = True
     source: str | None = None
-    train: str | None = None
     operation: str | None = None
     fewshot: int = 3
     fewshot_seed: int = 42
     reasoning: bool = True
     context: bool = True
-    depth: float | None = None
 
     family = "drop"
     category = READING
@@ -136,32 +125,13 @@ class Drop(DocumentTask):
     def __post_init__(self) -> None:
         whole_number("passages", self.passages, 1, 3)
         flag("distractors", self.distractors)
-        check_source("source", self.source)
-        check_source("train", self.train)
+        check_source(self.source)
         if self.operation is not None:
             one_of("operation", self.operation, OPERATIONS)
-        if self.fewshot is False:
-            object.__setattr__(self, "fewshot", 0)
         whole_number("fewshot", self.fewshot, 0)
         whole_number("fewshot_seed", self.fewshot_seed, 0)
         flag("reasoning", self.reasoning)
         flag("context", self.context)
-        if self.depth is not None:
-            one_depth("depth", self.depth)
-            if self.passages > 1 or not self.distractors:
-                allowed = "None unless the passage is among others"
-                raise ParameterError("depth", self.depth, allowed)
-
-    def defaults(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return no examples as the default if ``source`` is a file, which has no training side."""
-        source = parameters.get("source")
-        is_file = isinstance(source, str) and source_file(source) is not None
-        return {"fewshot": 0} if is_file and parameters.get("train") is None else {}
-
-    @property
-    def alone(self) -> bool:
-        """True if a prompt has one passage only, so that its length is that of the passage."""
-        return self.passages == 1 and not self.distractors
 
     @property
     def reasoning_tokens(self) -> int:
@@ -188,42 +158,30 @@ class Drop(DocumentTask):
     @cached_property
     def rows(self) -> Rows:
         """The questions with the wanted number of passages and operation, and all passages."""
-        rows = _with_golds(self.name, opened(self.name))
-        counts = sorted({len(question.targets) for question in rows.questions})
-        if self.passages not in counts:
-            allowed = f"one of {counts}, the numbers of passages that questions of {self.name} need"
-            raise ParameterError("passages", self.passages, allowed)
+        rows = opened(self.name)
+        if not all(question.golds for question in rows.questions):
+            raise DataError(f"{self.name}: its questions are not in the schema of DROP.")
         rows = rows.only(lambda question: len(question.targets) == self.passages)
+        if not rows.num_questions:
+            allowed = f"another number: no question of {self.name} needs as many passages"
+            raise ParameterError("passages", self.passages, allowed)
         if self.operation is None:
             return rows
-        names = sorted({question.facts.get("operation", "") for question in rows.questions} - {""})
-        if self.operation not in names:
-            allowed = f"one of {names}, those of {self.name}"
-            if not names:
-                allowed = f"None, because {self.name} does not name the operations of its questions"
+        rows = rows.only(lambda question: question.facts.get("operation") == self.operation)
+        if not rows.num_questions:
+            allowed = f"None or another one: no question of {self.name} names this operation"
             raise ParameterError("operation", self.operation, allowed)
-        return rows.only(lambda question: question.facts.get("operation") == self.operation)
+        return rows
 
     @cached_property
     def training(self) -> Rows:
         """The questions from which examples are drawn."""
-        if self.train:
-            parameter, name, side = "train", self.train, "validation"
-        elif self.source is None:
-            parameter, name, side = "source", built_in(self.language, "drop_train"), "validation"
-        else:
-            parameter, name, side = "source", self.source, "train"
-            if source_file(name) is not None:
-                why = f"the file {name} has no training side (fewshot 0 asks without examples)"
-                raise ParameterError("train", None, f"a file or a data set of the hub: {why}")
-        training = _with_golds(name, opened(name, side))
-        # A file can have several paths and copies, so texts are compared.
-        asked = {_text(self.rows, question) for question in self.rows.questions}
-        rest = training.only(lambda question: _text(training, question) not in asked)
-        if not rest.num_questions:
-            allowed = f"a source of other questions: {self.name} asks all of these"
-            raise ParameterError(parameter, name, allowed)
-        return rest
+        if self.source is None:
+            return opened(built_in(self.language, "drop_train"))
+        if source_file(self.source):
+            allowed = f"0, because the file {self.source} has no training side"
+            raise ParameterError("fewshot", self.fewshot, allowed)
+        return opened(self.source, "train")
 
     @property
     def digest(self) -> str:
@@ -235,7 +193,9 @@ class Drop(DocumentTask):
     @property
     def label(self) -> str:
         """The label before each passage."""
-        return self.language.text("reading", "passage" if self.alone else "passages")
+        # A single passage has no number.
+        alone = self.passages == 1 and not self.distractors
+        return self.language.text("reading", "passage" if alone else "passages")
 
     @property
     def wanted(self) -> int | None:
@@ -278,7 +238,7 @@ class Drop(DocumentTask):
             depths = depths_of(len(targets), rng)
             rng.shuffle(targets)
         else:
-            depths = [depth_of(index) if self.depth is None else self.depth]
+            depths = [depth_of(index)]
         return dict(zip(targets, depths, strict=True))
 
     def draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
@@ -329,49 +289,32 @@ class Drop(DocumentTask):
             text += " " + self.language.text("reading", "alone")
         if not self.fewshot:
             return text, []
-        before, _, after = self.language.text("reading", "examples").partition("{examples}")
-        text += " " + before
-        parts = list[Part]()
-        for example in self._examples():
-            if parts:
-                text += "\n\n"
-            parts.append(Part("example", len(text), len(text) + len(example)))
-            text += example
-        return text + after, parts
-
-    def _examples(self) -> list[str]:
-        """Return worked examples: passage, question and first gold of each."""
         total = self.training.num_questions
         if self.fewshot > total:
             allowed = f"at most {total}, the questions of the training side"
             raise ParameterError("fewshot", self.fewshot, allowed)
-        examples = []
+        before, _, after = self.language.text("reading", "examples").partition("{examples}")
+        text += " " + before
+        parts = list[Part]()
         for number in random.Random(self.fewshot_seed).sample(range(total), self.fewshot):
-            question = self.training.question(number)
-            text = self.training.document(question.targets[0])
-            passage = self.language.fill("reading", "passage", text=text)
-            asked = self.language.fill("reading", "template", query=question.text)
-            _, _, tail = asked.partition("{context}")
-            prefix = self.language.text("reading", "answer_prefix")
-            examples.append(f"{passage}{tail}{prefix} {question.answers[0]}")
-        return examples
+            example = self._example(self.training.question(number))
+            text += "\n\n" if parts else ""
+            parts.append(Part("example", len(text), len(text) + len(example)))
+            text += example
+        return text + after, parts
+
+    def _example(self, question: Question) -> str:
+        """Return a worked example: passage, question and first gold."""
+        text = self.training.document(question.targets[0])
+        passage = self.language.fill("reading", "passage", text=text)
+        asked = self.language.fill("reading", "template", query=question.text)
+        _, _, tail = asked.partition("{context}")
+        prefix = self.language.text("reading", "answer_prefix")
+        return f"{passage}{tail}{prefix} {question.answers[0]}"
 
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
         return mistakes.explain_reading(prediction, cut_off)
-
-
-def _text(source: Rows, question: Question) -> tuple[str, str]:
-    """Return the passage and the text of a question, without line breaks and capitals."""
-    passage = source.document(question.targets[0])
-    return " ".join(passage.split()).casefold(), " ".join(question.text.split()).casefold()
-
-
-def _with_golds(name: str, source: Rows) -> Rows:
-    """Return a source, checked to have golds, which SQuAD and HotpotQA do not have."""
-    if not all(question.golds for question in source.questions):
-        raise DataError(f"{name}: its questions are not in the schema of DROP.")
-    return source
 
 
 def _first_gold(document: str, golds: Golds) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ import random
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -93,9 +93,6 @@ class Task(ABC):
         One of ``RULER_CATEGORIES``, or another name.
     in_words
         What each task of the family asks for in a few words, for figures.
-    later
-        Parameters that were added after the first datasets were written. A dataset records them
-        only if they differ from their default, so that older datasets keep their identity.
     section
         The section of the language pack whose hash is part of a dataset's identity, or ``""``.
     marks_units
@@ -119,7 +116,6 @@ class Task(ABC):
     family: str
     category: str
     in_words: ClassVar[Mapping[str, str]] = {}
-    later: tuple[str, ...] = ()
     section: str = ""
     marks_units: bool = False
     one_language: str = ""
@@ -172,22 +168,8 @@ class Task(ABC):
         """Return the parameters as plain data."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]  # A subclass is one.
 
-    def stated(self) -> dict[str, Any]:
-        """Return the parameters that a dataset records, see `later`."""
-        defaults = {item.name: item.default for item in fields(self)}  # type: ignore[arg-type]
-        return {
-            name: value
-            for name, value in self.settings().items()
-            if name not in self.later or value != defaults[name]
-        }
-
-    def defaults(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the defaults that follow from other parameters that are set."""
-        return {}
-
     def changed(self, **parameters: Any) -> Task:
         """Return this task with other parameters."""
-        parameters = {**self.defaults(parameters), **parameters}
         return replace(self, **parameters)  # type: ignore[type-var]
 
     def check_queries(self, name: str, queries_per_context: Any) -> None:
@@ -201,8 +183,7 @@ class Task(ABC):
         whole_number("queries_per_context", queries_per_context, 1, MOST_QUERIES)
         most, why = self.most_queries
         if most is not None and queries_per_context > max(1, most):
-            limit = "1" if most <= 1 else f"at most {most}"
-            allowed = f"{limit} for {name}: {why}"
+            allowed = f"at most {max(1, most)} for {name}: {why}"
             raise ParameterError("queries_per_context", queries_per_context, allowed)
 
     # --- Prompts -----------------------------------------------------------------------------

@@ -14,9 +14,8 @@ form of a value counts as one, and worked examples count as context.
 from __future__ import annotations
 
 import functools
-import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rulerlib import languages
@@ -27,8 +26,9 @@ from rulerlib.parts import Part, of_role
 from rulerlib.samples import Prediction
 from rulerlib.scoring import one_form
 
-_WORDS = Path(__file__).with_suffix(".toml")
-KINDS: dict[str, str] = languages.read_toml(_WORDS, "the kinds of mistakes")
+KINDS: dict[str, str] = languages.read_toml(
+    Path(__file__).with_suffix(".toml"), "the kinds of mistakes"
+)
 """The kinds of mistakes with a description; a wrong answer gets the first that fits."""
 
 # An answer copies the beginning of a prompt if it repeats so many words in a row of its first
@@ -47,19 +47,12 @@ _SIGNS = re.compile(r"[\s=+*/×÷()–−]|(?<=\d)-")
 # A word of a numbered list.
 _ENTRY = re.compile(r"(?<=\d\. )[^\W\d_]+")
 
-_DIGITS = re.compile(rf"[0-9a-f-]{{{PIECE},}}")
-
 
 def opening(text: str, cut_off: bool, declined: bool) -> str:
     """Return the kind of an answer that is empty or declines, or ``""`` for any other."""
     if text:
         return "refused" if declined else ""
     return "cut off" if cut_off else "empty"
-
-
-def choose(*kinds: tuple[object, str]) -> str:
-    """Return the first kind that fits."""
-    return next(kind for fits, kind in kinds if fits)
 
 
 def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: bool = False) -> str:
@@ -77,7 +70,6 @@ def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: boo
     text = clean(prediction.pred)
     form = matches.WORD if listed else matches.form(prediction.outputs)
     references = [normalize(output) for output in prediction.outputs]
-    context, shown, keys = _values(prediction, _ENTRY if listed else form)
     stated = matches.listed(text) if listed else form.findall(text)
     if cut_off and stated and text.endswith(stated[-1]):
         # The last one can be the beginning of another value.
@@ -85,43 +77,46 @@ def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: boo
     # If the model continued with something else after its answer, the answer was not cut off.
     rest = text.rpartition(stated[-1])[2] if stated else ""
     going_on = cut_off and len(rest.strip()) <= max(map(len, prediction.outputs), default=0)
+    context, shown, keys = _values(prediction, _ENTRY if listed else form)
     given = [normalize(value) for value in stated]
     given = [value for value in given if value in context or value not in keys]
-    answer = normalize(text)
-    missing = [reference for reference in references if reference not in answer]
-    wrong = [value for value in dict.fromkeys(given) if value not in references]
-    distractors = [value for value in wrong if value in context]
-    copied = [value for value in wrong if value in shown and value not in distractors]
-    invented = len(wrong) - len(distractors) - len(copied)
+    missing = [reference for reference in references if reference not in normalize(text)]
+    wrong = {*given} - {*references}
+    copied = (wrong & shown) - context
     # The words of a refusal can have the form of a value, but no haystack contains them.
-    return opening(text, cut_off, len(set(given)) == invented and refused(text)) or choose(
-        (copied and 2 * len(copied) >= len(wrong), "copied example"),
-        (copies_beginning(prediction, text), "copied beginning"),
-        (distractors, "distractor"),
-        (wrong, "wrong value"),
-        (missing and len(given) > len(set(given)), "duplicates"),
-        (going_on, "cut off"),
-        (missing and _has_piece(form.sub(" ", text), missing), "part of a UUID"),
-        (given, "incomplete"),
-        (True, "other"),
-    )
+    invented = wrong - context - shown
+    if kind := opening(text, cut_off, {*given} == invented and refused(text)):
+        return kind
+    if copied and 2 * len(copied) >= len(wrong):
+        return "copied example"
+    if copies_beginning(prediction, text):
+        return "copied beginning"
+    if wrong:
+        return "distractor" if wrong & context else "wrong value"
+    if missing and len(given) > len({*given}):
+        return "duplicates"
+    if going_on:
+        return "cut off"
+    if any(_has_piece(normalize(form.sub(" ", text)), value) for value in missing):
+        return "part of a UUID"
+    return "incomplete" if given else "other"
 
 
 def explain_question(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the kind of an answer in free text; its first line is searched in the documents."""
     text = clean(prediction.pred)
+    if kind := opening(text, cut_off, refused(text)):
+        return kind
     first, newline, _ = text.partition("\n")
     answer = normalize(first).strip(_AROUND)
+    if not answer:
+        return "other"
+    if copies_beginning(prediction, text):
+        return "copied beginning"
     pattern = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)")
-    documents = _documents(prediction) if answer else []
-    taken = any(answer in document and pattern.search(document) for document in documents)
-    return opening(text, cut_off, refused(text)) or choose(
-        (not answer, "other"),
-        (copies_beginning(prediction, text), "copied beginning"),
-        (taken, "distractor"),
-        (cut_off and not newline, "cut off"),
-        (True, "no context"),
-    )
+    if any(pattern.search(document) for document in _documents(prediction)):
+        return "distractor"
+    return "cut off" if cut_off and not newline else "no context"
 
 
 def explain_reading(prediction: Prediction, cut_off: bool = False) -> str:
@@ -130,50 +125,46 @@ def explain_reading(prediction: Prediction, cut_off: bool = False) -> str:
     pred = one_form(prediction.pred)
     line = answer_line(pred, language)
     given = (pred if line is None else line).strip()
-    golds = prediction.golds or [[output] for output in prediction.outputs]
-    golds = [[one_form(span) for span in gold] for gold in golds]
     if kind := opening(given, cut_off, refused(given)):
         return kind
     if cut_off and line is None:
         return "cut off"
-    return _cause(prediction, given, golds, language)
-
-
-def _cause(
-    prediction: Prediction, given: str, golds: Sequence[Sequence[str]], language: str
-) -> str:
-    """Return the cause of a wrong answer that is not empty."""
-    answer, numbers = f" {short_answers.normalized(given, language)} ", _numbers(given, language)
-    if any(_numbers(span, language) == numbers for gold in golds for span in gold if numbers):
+    golds = prediction.golds or [[output] for output in prediction.outputs]
+    golds = [[one_form(span) for span in gold] for gold in golds]
+    numbers = _numbers(given, language)
+    if numbers and any(_numbers(span, language) == numbers for gold in golds for span in gold):
         # The number is right, but its words are not those of any gold.
         return "wrong unit"
+    answer = f" {short_answers.normalized(given, language)} "
     for gold in golds:
         spans = [f" {short_answers.normalized(span, language)} " for span in gold]
         if 0 < sum(span in answer for span in spans) < len(spans):
             return "incomplete"
-    context = prediction.parts_of("context")
-    texts = [prediction.input[part.start : part.end] for part in context] or [prediction.input]
-    if any(_stands(form, text) for form in _forms(given, numbers) for text in texts):
+    context = prediction.parts_of("context") or [Part("context", 0, len(prediction.input))]
+    if any(
+        _stands(form, prediction.input[part.start : part.end])
+        for form in _forms(given, numbers)
+        for part in context
+    ):
         return "wrong operand"
     if not numbers:
         return "no context"
     thought = f"{prediction.others.get('thinking', '')} {prediction.pred}"
-    return "wrong arithmetic" if operands_told(prediction, thought) == 1 else "wrong value"
+    return "wrong arithmetic" if tells_operands(prediction, thought) else "wrong value"
 
 
-def operands_told(prediction: Prediction, thought: str) -> float:
-    """Return the share of a question's operands, 0 to 1, that the model's reasoning contains.
+def tells_operands(prediction: Prediction, thought: str) -> bool:
+    """Return whether the model's reasoning contains all operands, in any form of a number.
 
-    A number counts in any form, including words. Return NaN if the operands are unknown.
+    False if the operands are unknown.
     """
     language = prediction.others.get("language") or "en"
     text = f" {short_answers.normalized(thought, language, _SIGNS)} "
-    operands = (
+    operands = [
         short_answers.normalized(prediction.input[part.start : part.end], language, _SIGNS)
         for part in prediction.parts_of("operand")
-    )
-    hits = [f" {operand} " in text for operand in operands]
-    return sum(hits) / len(hits) if hits else math.nan
+    ]
+    return bool(operands) and all(f" {operand} " in text for operand in operands)
 
 
 def _numbers(text: str, language: str) -> list[float]:
@@ -182,14 +173,14 @@ def _numbers(text: str, language: str) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _forms(given: str, numbers: Sequence[float]) -> Iterable[str]:
-    """Yield an answer's first line, and its number in the forms that texts have."""
-    yield given.partition("\n")[0].strip(_AROUND + "\n")
+def _forms(given: str, numbers: Sequence[float]) -> list[str]:
+    """Return an answer's first line, and its number in the forms that texts have."""
+    forms = [given.partition("\n")[0].strip(_AROUND + "\n")]
     if len(numbers) == 1:
-        for form in (f"{numbers[0]:,.15g}", f"{numbers[0]:.15g}"):
-            yield form
-            # As in Danish.
-            yield form.translate(str.maketrans(",.", ".,"))
+        plain = [f"{numbers[0]:,.15g}", f"{numbers[0]:.15g}"]
+        # As in English, and as in Danish.
+        forms += [*plain, *(form.translate(str.maketrans(",.", ".,")) for form in plain)]
+    return forms
 
 
 def _stands(form: str, text: str) -> bool:
@@ -203,36 +194,21 @@ def copies_beginning(prediction: Prediction, text: str) -> bool:
 
     Needles, distractors and documents do not count, because an answer can quote them.
     """
-    if len(text.split()) < COPIED:
-        return False
-    plain = normalize(text).split()
-    runs = [f" {' '.join(plain[at : at + COPIED])} " for at in range(len(plain) - COPIED + 1)]
-    beginning = prediction.input[:BEGINNING]
-    if not _holds_any(beginning, runs):
-        return False
+    words, beginning = normalize(text).split(), prediction.input[:BEGINNING]
     for part in prediction.parts_of("needle", "distractor", "hop", "document"):
-        # The replacement has the same length, so later positions stay valid.
-        size = max(0, min(part.end, len(beginning)) - part.start)
-        beginning = beginning[: part.start] + "\0" * size + beginning[part.start + size :]
-    return _holds_any(beginning, runs)
+        if part.start < len(beginning):
+            # The replacement has the same length, so later positions stay valid.
+            end = min(part.end, len(beginning))
+            beginning = beginning[: part.start] + "\0" * (end - part.start) + beginning[end:]
+    plain = f" {' '.join(normalize(beginning).split())} "
+    starts = range(len(words) - COPIED + 1)
+    return any(f" {' '.join(words[at : at + COPIED])} " in plain for at in starts)
 
 
-def _holds_any(text: str, runs: Sequence[str]) -> bool:
-    """Return whether a text contains any of these runs of words."""
-    plain = f" {' '.join(normalize(text).split())} " if runs else ""
-    return any(run in plain for run in runs)
-
-
-def _has_piece(text: str, missing: Sequence[str]) -> bool:
-    """Return whether a text contains ``PIECE`` characters or more of a missing UUID."""
-    uuids = [value for value in missing if matches.is_uuid(value)]
-    pieces = _DIGITS.findall(normalize(text)) if uuids else []
-    return any(
-        piece[at : at + PIECE] in uuid
-        for piece in pieces
-        for at in range(len(piece) - PIECE + 1)
-        for uuid in uuids
-    )
+def _has_piece(text: str, value: str) -> bool:
+    """Return whether a text contains ``PIECE`` characters or more in a row of a UUID."""
+    starts = range(len(value) - PIECE + 1) if matches.is_uuid(value) else ()
+    return any(value[at : at + PIECE] in text for at in starts)
 
 
 def refused(text: str) -> bool:

@@ -14,20 +14,15 @@ RULER's eight needle tasks are settings of six parameters (Hsieh et al. 2024, "R
 Real Context Size of Your Long-Context Language Models?", appendix B). Three more are among the 18
 settings from which RULER's thirteen tasks were chosen (figure 5 in appendix C): two values, two
 queries, and words as values.
-
-Two tasks are older than RULER. ``passkey`` (Mohtashami and Jaggi 2023, "Landmark Attention") states
-a number twice in noise; ``niah_vanilla`` (Kamradt 2023, "Needle In A Haystack") hides the best
-thing to do in a town. Their sentences are our own, in every language.
 """
 
 from __future__ import annotations
 
 import bisect
-import json
 import random
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 from rulerlib.errors import ParameterError, number, one_of, whole_number
@@ -42,8 +37,6 @@ from rulerlib.tasks.family import RETRIEVAL, TRIES, Task, fresh
 from rulerlib.texts import digest
 
 HAYSTACKS = ("noise", "essay", "needle")
-
-NEEDLES = ("magic", "passkey", "sentence")
 
 # A pool has this many times the distractors of one prompt, so that two prompts differ.
 POOL_FACTOR = 2
@@ -70,9 +63,6 @@ class Niah(Task):
         If None, depths as in RULER. A number from 0 (start) to 100 (end) sets the depth of the
         requested needle. If the question asks for several, it moves one needle of the first key;
         the others keep their places.
-    needle
-        ``"magic"``: RULER's sentence with a key and a value; ``"passkey"`` and ``"sentence"``: the
-        tests before RULER, one needle in noise or essays.
     present
         The share of questions, 0 to 1, whose keys are in the text. Below 1, the question allows
         the answer "none", and all keys of a context differ in one part only; see
@@ -86,13 +76,11 @@ class Niah(Task):
     num_needle_v: int = 1
     num_needle_q: int = 1
     depth: float | None = None
-    needle: str = "magic"
     present: float = 1.0
 
     family = "niah"
     category = RETRIEVAL
     answer_tokens = 128
-    later = ("needle", "present")
 
     def __post_init__(self) -> None:
         one_of("haystack", self.haystack, HAYSTACKS)
@@ -102,26 +90,12 @@ class Niah(Task):
             whole_number(name, getattr(self, name), 1, len(DEPTHS))
         if self.depth is not None:
             one_depth("depth", self.depth)
-        one_of("needle", self.needle, NEEDLES)
         number("present", self.present, 0, 1)
         if self.num_needle_k < self.num_needle_q:
             object.__setattr__(self, "num_needle_k", self.num_needle_q)
         if self.num_needles > len(DEPTHS):
             most = f"at most {len(DEPTHS)}, the number of depths"
             raise ParameterError("num_needle_k * num_needle_v", self.num_needles, most)
-        if self.needle != "magic":
-            self._check_classic()
-
-    def _check_classic(self) -> None:
-        """Check that a test from before RULER uses none of RULER's parameters."""
-        if self.haystack == "needle":
-            allowed = f"'noise' or 'essay' if needle is {self.needle!r}"
-            raise ParameterError("haystack", self.haystack, allowed)
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if item.name not in ("haystack", "depth", "needle") and value != item.default:
-                allowed = f"{item.default!r} if needle is {self.needle!r}"
-                raise ParameterError(item.name, value, allowed)
 
     @property
     def num_needles(self) -> int:
@@ -221,13 +195,10 @@ class Niah(Task):
 
         No key is asked for twice. In a haystack of needles each question brings its own keys.
         """
-        fill = partial(self.filler.draw, rng=rng)
-        if self.needle != "magic":
-            return [self._classic(index, rng)], fill
-        count = queries * self.num_needle_q
         draw_key: Callable[[], str] = partial(value_of, self.type_needle_k, self.language, rng)
         if self.present < 1:
             draw_key = absence.alike(draw_key, rng)
+        count = queries * self.num_needle_q
         values = self.draw_values(rng, max(self.num_needle_k, count), draw_key)
         numbers = rng.sample(range(len(values)), count)
         keys = [[*values][at] for at in numbers]
@@ -248,24 +219,29 @@ class Niah(Task):
         for at in range(queries):
             asked = keys[at * self.num_needle_q : (at + 1) * self.num_needle_q]
             if absence.is_there(index * queries + at, self.present, self.seed):
-                # Key by key, the values of each in the order of the text.
-                order = [
-                    place for key in asked for place, pair in enumerate(pairs) if pair[0] == key
-                ]
-                outputs = [pairs[place][1] for place in order]
-                order += [place for place in range(len(pairs)) if place not in order]
-            else:
-                for place in range(len(asked)):
-                    [asked[place]] = self._draw_apart(rng, 1, used, draw_key)
-                    used.append(asked[place])
-                outputs, order = [absence.none(self.wording)], []
-            draft = Draft(*self.prompt(asked), outputs, needles, order)
-            if order:
-                draft.asked = len(outputs)
-            if self.present < 1:
-                draft.facts = {"present": bool(order)}
+                drafts.append(self._ask(asked, pairs, needles))
+                continue
+            missing = list[str]()
+            for _ in asked:
+                missing += self._draw(rng, 1, [*used, *missing], draw_key)
+            used += missing
+            none = [absence.none(self.wording)]
+            draft = Draft(*self.prompt(missing), none, needles, facts={"present": False})
             drafts.append(draft)
-        return drafts, fill
+        return drafts, partial(self.filler.draw, rng=rng)
+
+    def _ask(
+        self, keys: Sequence[str], pairs: Sequence[tuple[str, str]], needles: list[Needle]
+    ) -> Draft:
+        """Return the question about keys that are in the text."""
+        # Key by key, the values of each in the order of the text.
+        order = [at for key in keys for at, pair in enumerate(pairs) if pair[0] == key]
+        others = [at for at in range(len(pairs)) if at not in order]
+        outputs = [pairs[at][1] for at in order]
+        draft = Draft(*self.prompt(keys), outputs, needles, order + others, asked=len(order))
+        if self.present < 1:
+            draft.facts = {"present": True}
+        return draft
 
     def prompt(self, keys: Sequence[str]) -> tuple[str, str, str]:
         """Return the text before the context, the text after it, and the answer prefix."""
@@ -281,30 +257,27 @@ class Niah(Task):
         self, rng: random.Random, count: int, draw_key: Callable[[], str]
     ) -> dict[str, list[str]]:
         """Draw ``count`` keys with their values."""
-        drawn = self._draw_apart(rng, self.num_needle_k, [], draw_key)
+        drawn = self._draw(rng, self.num_needle_k, [], draw_key)
         while len(drawn) < count:
             # One by one: of many at once, some key would always occur in a long haystack.
             used = [*drawn, *(value for values in drawn.values() for value in values)]
-            drawn |= self._draw_apart(rng, 1, used, draw_key)
+            drawn |= self._draw(rng, 1, used, draw_key)
         return drawn
 
-    def _draw_apart(
+    def _draw(
         self, rng: random.Random, count: int, used: Sequence[str], draw_key: Callable[[], str]
     ) -> dict[str, list[str]]:
-        """Draw keys and values that occur nowhere else: in the haystack, in ``used``, or in
-        one another."""
+        """Draw keys and values that occur nowhere else in the prompt, nor within each other."""
         size = self.num_needle_v
         wording = self._sentence("", "").casefold()
 
         def draw() -> dict[str, list[str]] | None:
             keys = [draw_key() for _ in range(count)]
             values = [value_of(self.type_needle_v, self.language, rng) for _ in range(count * size)]
-            names = [*keys, *values]
-            for at, name in enumerate(names):
-                others = [*names[:at], *names[at + 1 :], *used, wording]
-                if any(name in other for other in others) or any(old in name for old in used):
-                    return None
-            if any(self.filler.contains(name) for name in names):
+            text = "\n".join([*keys, *values, *dict.fromkeys(used), wording])
+            if any(text.count(name) > 1 for name in [*keys, *values, *used]):
+                return None
+            if any(self.filler.contains(name) for name in [*keys, *values]):
                 return None
             return {key: values[at * size : (at + 1) * size] for at, key in enumerate(keys)}
 
@@ -330,34 +303,9 @@ class Niah(Task):
             depths.insert(new, self.depth)
         return depths
 
-    def _classic(self, index: int, rng: random.Random) -> Draft:
-        """Return the question of a test from before RULER."""
-
-        def draw() -> tuple[str, str] | None:
-            """Return no key and a number of 7 digits, or a town and what one can do there."""
-            if self.needle == "passkey":
-                key, value = "", value_of("numbers", self.language, rng)
-            else:
-                lists = self.language.section("classics")["sentence"]["lists"]
-                drawn = {name: rng.choice(words) for name, words in lists.items()}
-                key = drawn["town"]
-                value = self.language.fill("classics", "sentence", "value", **drawn)
-            return None if self.filler.contains(value) else (key, value)
-
-        key, value = fresh(self.needle, draw)
-        text = self.language.fill("classics", self.needle, "needle", key=key, value=value)
-        depth = depth_of(index) if self.depth is None else self.depth
-        start = text.index(value)
-        needle = Needle(text, depth, (start, start + len(value)), key or None)
-        question = self.wording.question("classics", self.needle, query=key)
-        return Draft(*question, [value], [needle], [0], asked=1)
-
     @property
     def digest(self) -> str | None:
-        """A short hash of the wording that only some of the tasks use, or None."""
-        if self.needle != "magic":
-            section = self.language.section("classics")[self.needle]
-            return digest([json.dumps(section, sort_keys=True)])
+        """A short hash of the wording of questions about absent keys, or None."""
         return digest([repr(self.wording.section("absent"))]) if self.present < 1 else None
 
     # --- Answers -----------------------------------------------------------------------------
@@ -403,7 +351,5 @@ TASKS = {
     "niah_single_4": Niah(haystack="essay", type_needle_v="words"),
     "niah_multivalue_2": Niah(haystack="essay", num_needle_v=2),
     "niah_multiquery_2": Niah(haystack="essay", num_needle_k=2, num_needle_q=2),
-    "passkey": Niah(haystack="noise", needle="passkey"),
-    "niah_vanilla": Niah(haystack="essay", needle="sentence"),
 }
-"""RULER's eight tasks, three settings that it left out, and the two older tests."""
+"""RULER's eight tasks, and three settings that it left out."""

@@ -20,16 +20,14 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import is_dataclass
-from pathlib import Path
 from typing import Any
 
 from rulerlib import plugins, tasks
-from rulerlib.errors import ParameterError, RulerError, shortened
-from rulerlib.tasks.family import Task, wording_of
+from rulerlib.errors import ParameterError
+from rulerlib.tasks.family import Task
 
 _WANTED = "a dictionary of tasks by name"
 
@@ -74,27 +72,21 @@ def installed() -> dict[str, Task]:
 
 
 def _taken(name: str, variant: str) -> ParameterError:
-    allowed_values = f"{_WANTED} with names of their own, not {variant!r}"
-    return ParameterError("tasks", name, allowed_values)
+    return ParameterError("tasks", name, f"{_WANTED} with names of their own, not {variant!r}")
 
 
 def _loaded(name: str) -> dict[str, Task]:
     """Return the tasks of a family, checked, with their origin."""
     family: Any = plugins.load("tasks", name, _WANTED)
-
-    def check(holds: object, what: str) -> None:
-        if not holds:
-            raise ParameterError("tasks", name, f"{_WANTED}{what}")
-
-    check(isinstance(family, Mapping) and family, f", not {type(family).__name__}")
-    for task_name, task in family.items():
-        holds = isinstance(task_name, str) and _NAME.fullmatch(task_name)
-        check(holds, f" whose names have a-z, 0-9, '.', '_' and '-', not {task_name!r}")
-        check(isinstance(task, Task) and is_dataclass(task), f", and {task_name} is none")
-        check(_NAME.fullmatch(getattr(task, "family", "")), " with a short name of their family")
-        generate = task.tokens_to_generate
-        check(isinstance(generate, int) and generate > 0, " with answer_tokens above 0")
-    wording_of(Path(str(sys.modules[name.partition(":")[0]].__file__)).with_suffix(".toml"))
+    if not isinstance(family, Mapping):
+        raise ParameterError("tasks", name, f"{_WANTED}, not {type(family).__name__}")
+    for key, task in family.items():
+        if not _NAME.fullmatch(str(key)):
+            allowed = f"{_WANTED} whose names have a-z, 0-9, '.', '_' and '-', not {key!r}"
+            raise ParameterError("tasks", name, allowed)
+        if not (isinstance(task, Task) and is_dataclass(task) and task.tokens_to_generate > 0):
+            allowed = f"{_WANTED}, each a dataclass of the class Task with answer_tokens above 0"
+            raise ParameterError("tasks", name, allowed)
     # The version of rulerlib says which source its own plug-ins have.
     if not name.startswith("rulerlib."):
         origin = f"{name}@{plugins.source_hash(name)}"
@@ -103,26 +95,17 @@ def _loaded(name: str) -> dict[str, Task]:
     return dict(family)
 
 
-def recall(origin: Any) -> None:
+def recall(origin: str) -> None:
     """Import the family of stored answers if its source has not changed.
 
     Otherwise none of its code runs, and a warning says how its answers are judged.
     """
-    if not isinstance(origin, str) or not plugins.is_plugin(origin):
-        return
-    name, _, wanted = origin.partition("@")
-    if any(task.origin == origin for task in tasks.OUTSIDE.values()):
-        return
-    if plugins.source_hash(name) == wanted:
-        try:
-            admit(name)
-            return
-        except RulerError as error:
-            why = str(error)
-    else:
-        why = "its files are not here as they were then"
-    warnings.warn(
-        f"The family {shortened(name)[1:-1]} that asked for some answers cannot be used, because"
-        f" {why}: they are judged as those of tasks that nobody knows.",
-        stacklevel=3,
-    )
+    name, _, source = origin.partition("@")
+    if plugins.source_hash(name) == source:
+        admit(name)
+    elif not any(task.origin == origin for task in tasks.OUTSIDE.values()):
+        warnings.warn(
+            f"The source of the family {name} has changed since some answers were written: they are"
+            " judged as those of an unknown task.",
+            stacklevel=3,
+        )

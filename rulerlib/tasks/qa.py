@@ -29,30 +29,22 @@ the target documents is set and recorded.
 
 from __future__ import annotations
 
-import bisect
-import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from rulerlib.errors import ParameterError, flag, whole_number
-from rulerlib.haystack import Draft, Needle, one_depth
+from rulerlib.haystack import Draft, Needle
 from rulerlib.samples import Prediction
 from rulerlib.scoring import ANY
 from rulerlib.sources import Question, Rows, built_in
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.documents import DocumentTask
+from rulerlib.tasks.documents import DocumentTask, check_source
 from rulerlib.tasks.family import QUESTIONS
 
 # The built-in file by the number of documents that an answer needs.
 FILES = {1: "squad", 2: "hotpotqa"}
-
-
-def check_source(name: str, value: Any) -> None:
-    """Check that a parameter could name a file or a data set."""
-    if value is not None and not (isinstance(value, str) and value):
-        raise ParameterError(name, value, "None, a file, or a hub name")
 
 
 @dataclass(frozen=True)
@@ -70,16 +62,12 @@ class QuestionAnswering(DocumentTask):
         Documents in the prompt, targets included, or None for as many as fit.
     context
         False leaves out all documents, to see what a model answers from memory.
-    depth
-        If None, depths as in the other tasks. A number from 0 (start) to 100 (end) sets the depth
-        of a single target document.
     """
 
     hops: int = 1
     source: str | None = None
     num_documents: int | None = None
     context: bool = True
-    depth: float | None = None
 
     family = "qa"
     category = QUESTIONS
@@ -89,23 +77,15 @@ class QuestionAnswering(DocumentTask):
 
     def __post_init__(self) -> None:
         whole_number("hops", self.hops, 1, 2)
-        check_source("source", self.source)
+        check_source(self.source)
         if self.num_documents is not None:
             whole_number("num_documents", self.num_documents, self.hops)
         flag("context", self.context)
-        if self.depth is not None:
-            one_depth("depth", self.depth)
-            if self.hops > 1:
-                raise ParameterError("depth", self.depth, "None if an answer needs 2 documents")
 
     @property
     def most_queries(self) -> tuple[int | None, str]:
         """Any number of questions, if they share documents."""
-        if not self.context:
-            return 1, "context=False leaves no context to share"
-        if self.depth is not None:
-            return 1, "a depth that is set holds for one document alone"
-        return None, ""
+        return (None, "") if self.context else (1, "context=False leaves no context to share")
 
     @property
     def name(self) -> str:
@@ -156,18 +136,12 @@ class QuestionAnswering(DocumentTask):
 
 def first_answer(document: str, answers: Sequence[str]) -> tuple[int, int] | None:
     """Return start and end of the first answer that a document contains, in any case."""
-    folded = document.casefold()
     for answer in answers:
-        if answer in document:
-            start = document.index(answer)
-            return start, start + len(answer)
-        wanted = answer.casefold()
-        if wanted in folded:
-            start = folded.index(wanted)
-            # In the folded text one letter may have become two.
-            ends = [*itertools.accumulate(len(letter.casefold()) for letter in document)]
-            last = start + len(wanted)
-            return bisect.bisect_right(ends, start), bisect.bisect_left(ends, last) + 1
+        hit = re.search(re.escape(answer), document) or re.search(
+            re.escape(answer), document, re.IGNORECASE
+        )
+        if hit:
+            return hit.span()
     return None
 
 

@@ -42,6 +42,9 @@ HAYSTACKS = ("noise", "essay")
 # The largest number of assignments; no study has asked for more.
 MOST_ASSIGNMENTS = 1000
 
+# Letters of a variable's name.
+NAME_LENGTH = 5
+
 # The worked example has this many units of haystack, and at most these chains and hops.
 EXAMPLE_UNITS = 4
 EXAMPLE_CHAINS = 2
@@ -65,26 +68,21 @@ class VariableTracking(Task):
         Assignments of one variable to the next in each chain, which has one variable more.
     few_shot
         Whether a short example with its answer comes first, as in RULER.
-    name_length
-        Letters of a variable's name, 3 to 40; RULER has 5. Names of two letters would be too few.
     """
 
     haystack: str = "noise"
     num_chains: int = 1
     num_hops: int = 4
     few_shot: bool = True
-    name_length: int = 5
 
     family = "variable_tracking"
     category = TRACING
-    later = ("name_length",)
 
     def __post_init__(self) -> None:
         one_of("haystack", self.haystack, HAYSTACKS)
         whole_number("num_chains", self.num_chains, 1, MOST_ASSIGNMENTS)
         whole_number("num_hops", self.num_hops, 1, MOST_ASSIGNMENTS)
         flag("few_shot", self.few_shot)
-        whole_number("name_length", self.name_length, 3, 40)
         count = self.num_chains * (self.num_hops + 1)
         if count > MOST_ASSIGNMENTS:
             allowed = f"at most {MOST_ASSIGNMENTS}, the number of assignments"
@@ -142,7 +140,7 @@ class VariableTracking(Task):
             return text
 
         def name() -> str | None:
-            return free("".join(rng.choices(string.ascii_uppercase, k=self.name_length)))
+            return free("".join(rng.choices(string.ascii_uppercase, k=NAME_LENGTH)))
 
         def value() -> str | None:
             return free(str(rng.randrange(10_000, 100_000)))
@@ -192,7 +190,7 @@ class VariableTracking(Task):
         parts = [Part("example", 0, len(text))]
         for start, needle in zip(context.needle_starts(), needles, strict=True):
             first = len(head) + start + needle.value_start
-            parts.append(Part("value", first, first + self.name_length))
+            parts.append(Part("value", first, first + NAME_LENGTH))
         return text + "\n\n", parts
 
     @classmethod

@@ -256,11 +256,10 @@ def test_texts_with_the_same_words_have_similar_keys():
 # --- sgc_rss -----------------------------------------------------------------------------------
 
 DATED = {"facts": 30, "hop_depth": 4, "contradictions": "date"}
-SOURCED = {"facts": 30, "hop_depth": 3, "contradictions": "source"}
 
 
 @pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("knobs", [{}, DATED, SOURCED])
+@pytest.mark.parametrize("knobs", [{}, DATED])
 def test_chains_are_followed_in_the_order_of_reasoning(make, code, knobs):
     for episode in episodes("semantic", code, 8, **knobs):
         graph = make("sgc_rss", texts_of(episode), code)
@@ -342,10 +341,3 @@ def test_paths_lead_back_only_if_the_opening_says_so(make):
     (plan, _), *rest = both.recall(back)
     assert "SS, 2" in plan
     assert [text for text, _ in rest] == [*texts[::-1], OPENING]
-
-
-def test_of_contradicting_steps_the_most_frequent_and_then_the_latest_counts(make):
-    one, two = step("a", "north", "b"), step("a", "north", "c")
-    for texts, end in (((one, two), "c"), ((two, one), "b"), ((one, one, two), "b")):
-        system = make("smpd", numbered(*texts))
-        assert system.recall(STAND.format("a", "north"))[0].text.endswith(f"come to {end}.")

@@ -17,7 +17,6 @@ from rulerlib.memory.suites import Item, Recipe
 
 CODES = ("da", "en")
 DATED = {"facts": 60, "hop_depth": 4, "contradictions": "date"}
-SOURCED = {"facts": 30, "hop_depth": 3, "contradictions": "source"}
 
 
 @functools.cache
@@ -46,7 +45,6 @@ def said(fact: Fact) -> dict[str, str]:
     [
         ("semantic", {}, {"relation"}),
         ("semantic", DATED, {"relation"}),
-        ("semantic", SOURCED, {"relation"}),
         ("episodic", {"facts": 100}, {"event"}),
         ("spatial", {}, {"step", "opening"}),
         ("spatial", {"grid_size": 12}, {"step", "opening"}),

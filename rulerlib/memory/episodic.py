@@ -41,7 +41,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -50,8 +50,6 @@ from pydantic import Field
 from rulerlib.errors import ParameterError, validated
 from rulerlib.languages import Language
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Probe, Spans, told
-
-MOST_FACTS = 100_000
 
 # The maximum number of questions about an episode; for more, another episode is cheaper.
 MOST_PROBES = 20
@@ -87,7 +85,7 @@ class Knobs:
         The maximum number of tokens of a prompt, or None. It is only recorded here.
     """
 
-    facts: int = Field(20, ge=1, le=MOST_FACTS)
+    facts: int = Field(20, ge=1, le=100_000)
     distractors: int = Field(0, ge=0, le=40)
     reward_share: float = Field(0.3, ge=0, le=1)
     pin_share: float = Field(0.1, ge=0, le=1)
@@ -98,27 +96,27 @@ class Knobs:
     context_budget: int | None = Field(None, ge=64)
 
     def __post_init__(self) -> None:
-        if self.conversation and self.sessions > 1:
-            raise ParameterError("sessions", self.sessions, "1 in a conversation")
-        if self.conversation and self.unanswerable:
-            raise ParameterError("unanswerable", self.unanswerable, "0 in a conversation")
-        if self.corrections and not self.conversation:
-            raise ParameterError("corrections", self.corrections, "0 without conversation")
-        if self.sessions > self.facts:
-            most = f"at most the number of facts ({self.facts})"
-            raise ParameterError("sessions", self.sessions, most)
-        if self.unanswerable and self.asked_about == 1:
-            why = "0, because only one fact can be asked about"
-            raise ParameterError("unanswerable", self.unanswerable, why)
+        talk = self.conversation
+        checks = [
+            ("sessions", talk and self.sessions > 1, "1 in a conversation"),
+            ("unanswerable", talk and self.unanswerable, "0 in a conversation"),
+            ("corrections", not talk and self.corrections, "0 without conversation"),
+            ("sessions", self.sessions > self.facts, f"at most the number of facts ({self.facts})"),
+            (
+                "unanswerable",
+                self.unanswerable and self.asked_about == 1,
+                "0, because only one fact can be asked about",
+            ),
+        ]
+        for name, wrong, allowed in checks:
+            if wrong:
+                raise ParameterError(name, getattr(self, name), allowed)
 
     @property
     def most_probes(self) -> int:
         """The maximum number of questions about an episode, 20 at most."""
-        if self.conversation:
-            return min(MOST_PROBES, self.facts)
         # A question without an answer takes two facts, one for each of the names in it.
-        needed = 2 if self.unanswerable else 1
-        return min(MOST_PROBES, self.asked_about // needed)
+        return min(MOST_PROBES, self.asked_about // (2 if self.unanswerable else 1))
 
     @property
     def asked_about(self) -> int:
@@ -128,39 +126,32 @@ class Knobs:
         return -(-self.facts * (self.sessions - 1) // self.sessions)
 
 
-class Episodic(Episodes):
-    """Generates episodes about people and towns with invented names; some facts are marked."""
+def marked(
+    knobs: Knobs, total: int, questions: Sequence[tuple[Sequence[int], bool]], rng: random.Random
+) -> tuple[set[int], set[int]]:
+    """Return the numbers of the rewarded facts, and of the pinned facts.
 
-    knobs: Knobs
-    section = "episodic"
+    Their shares are exact up to rounding, and no fact is both unless the shares exceed 1.
 
-    def marked(
-        self, total: int, questions: Sequence[tuple[Sequence[int], bool]], rng: random.Random
-    ) -> tuple[set[int], set[int]]:
-        """Return the numbers of the rewarded facts, and of the pinned facts.
+    Parameters
+    ----------
+    total
+        The number of facts.
+    questions
+        For each question the facts that it needs, and whether one of them should be marked if
+        there are enough marks and enough other facts. The other marks are random.
+    """
+    front = [rng.choice(facts) for facts, mark in questions if mark and facts]
+    back = [fact for facts, mark in reversed(questions) if not mark for fact in facts]
+    rest = [number for number in range(total) if number not in {*front, *back}]
+    rng.shuffle(rest)
+    rewarded, pinned = round(knobs.reward_share * total), round(knobs.pin_share * total)
+    chosen = [*front, *rest, *back][: rewarded + pinned]
+    rng.shuffle(chosen)
+    return {*chosen[:rewarded]}, {*chosen[len(chosen) - pinned :]}
 
-        Their shares are exact up to rounding, and no fact is both unless the shares exceed 1.
 
-        Parameters
-        ----------
-        total
-            The number of facts.
-        questions
-            For each question the facts that it needs, and whether one of them should be marked if
-            there are enough marks and enough other facts. The other marks are random.
-        """
-        front = [rng.choice(facts) for facts, mark in questions if mark and facts]
-        back = [fact for facts, mark in reversed(questions) if not mark for fact in facts]
-        settled = {*front, *back}
-        rest = [number for number in range(total) if number not in settled]
-        rng.shuffle(rest)
-        rewarded, pinned = (
-            round(share * total) for share in (self.knobs.reward_share, self.knobs.pin_share)
-        )
-        chosen = [*front, *rest, *back][: rewarded + pinned]
-        rng.shuffle(chosen)
-        return {*chosen[:rewarded]}, {*chosen[len(chosen) - pinned :]}
-
+# --- Events ----------------------------------------------------------------------------------
 
 NAMED = {
     "who": ("when", "where"),
@@ -176,9 +167,6 @@ KINDS = tuple(NAMED)
 _MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 DAYS = sum(_MONTHS)
-
-# A person, a town and a day, one of which is None.
-_Pair = tuple[int | None, int | None, int | None]
 
 
 class Event(NamedTuple):
@@ -208,16 +196,14 @@ class _Diary:
 
     def __init__(self, people: int, towns: int, things: Sequence[int], rng: random.Random) -> None:
         self._people, self._towns, self._things, self._rng = people, towns, things, rng
-        self._taken: set[_Pair] = set()
+        self._taken = set[frozenset[tuple[str, int]]]()
         self.events: list[Event] = []
 
-    def keep(
-        self, who: int | None = None, where: int | None = None, when: int | None = None
-    ) -> bool:
+    def keep(self, pair: dict[str, int]) -> bool:
         """Reserve a pair, and return whether it was free."""
-        pair = who, where, when
-        free = pair not in self._taken
-        self._taken.add(pair)
+        key = frozenset(pair.items())
+        free = key not in self._taken
+        self._taken.add(key)
         return free
 
     def put(
@@ -227,7 +213,7 @@ class _Diary:
         deed: int | None = None,
         besides: int | None = None,
     ) -> Event:
-        """Return a new event with the values in ``named``; its other pairs were free.
+        """Add and return an event with the values in ``named``; its other pairs were free.
 
         Two values in ``named`` are a pair that was reserved for it. Without a day, it is on one of
         ``days``. It has the given ``deed``, and not the thing ``besides``.
@@ -237,9 +223,9 @@ class _Diary:
             who = named["who"] if "who" in named else rng.randrange(self._people)
             where = named["where"] if "where" in named else rng.randrange(self._towns)
             when = named["when"] if "when" in named else rng.choice(days)
-            pairs: list[_Pair] = [(who, where, None), (who, None, when), (None, where, when)]
-            if len(named) > 1:
-                pairs.remove((named.get("who"), named.get("where"), named.get("when")))
+            values = {"who": who, "where": where, "when": when}
+            pairs = {frozenset(pair) for pair in itertools.combinations(values.items(), 2)}
+            pairs.discard(frozenset(named.items()))
             if self._taken.isdisjoint(pairs):
                 break
         self._taken.update(pairs)
@@ -253,15 +239,24 @@ class _Diary:
         return self.events[-1]
 
 
-class Events(Episodic):
+class Events(Episodes):
     """Generates episodes of events, as many as the language has names for."""
+
+    knobs: Knobs
+    section = "episodic"
 
     def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
         super().__init__(knobs, language, seed)
         self._table = self.wording["events"]
         self._people, self._towns = self.names.people, self.names.count("town")
         self._deeds = [*self._table["deeds"].values()]
-        self._spelled = [*self._calendar()]
+        # The spellings of each day of a year, without the year.
+        self._spelled: list[tuple[str, ...]] = []
+        nths = self._table["nths"]
+        for month, length in zip(self.names.months, _MONTHS, strict=True):
+            for day in range(1, length + 1):
+                words = {"day": day, "month": month, "nth": nths[day - 1] if nths else ""}
+                self._spelled.append(tuple(form.format(**words) for form in self._table["days"]))
         starts = [-(-part * DAYS // knobs.sessions) for part in range(knobs.sessions + 1)]
         self._days = [*map(range, starts, starts[1:])]
         # A person has one event a day, and all facts for questions may be in one session.
@@ -277,8 +272,10 @@ class Events(Episodic):
         plans, events = self._draw(index, rng)
         numbers = {event: number for number, event in enumerate(events)}
         needs = [(numbers[plan.event],) if plan.event else () for plan in plans]
-        wants = [_marked(index + k) for k in range(len(plans))]
-        rewarded, pinned = self.marked(len(events), [*zip(needs, wants, strict=True)], rng)
+        # Every other question of a kind is about a marked fact.
+        turns = range(index, index + len(plans))
+        wants = [(turn + turn // len(KINDS)) % 2 == 1 for turn in turns]
+        rewarded, pinned = marked(self.knobs, len(events), [*zip(needs, wants, strict=True)], rng)
         facts = []
         for number, event in enumerate(events):
             text, spans = told(rng.choice(self._table["say"]), self._words(event))
@@ -294,30 +291,33 @@ class Events(Episodic):
 
     def _draw(self, index: int, rng: random.Random) -> tuple[list[_Planned], list[Event]]:
         """Return all questions of an episode, and its events in order."""
-        knobs = self.knobs
-        diary = _Diary(
-            len(self._people), self._towns, [len(deed["things"]) for deed in self._deeds], rng
-        )
-        places = [number * knobs.sessions // knobs.facts for number in range(knobs.facts)]
-        others = places[knobs.asked_about :]
-        places = places[: knobs.asked_about]
-        rng.shuffle(places)
-        plans = [self._plan(index, k, places.pop(), rng) for k in range(self.most_probes)]
+        knobs, things = self.knobs, [len(deed["things"]) for deed in self._deeds]
+        diary = _Diary(len(self._people), self._towns, things, rng)
+        sessions = [number * knobs.sessions // knobs.facts for number in range(knobs.facts)]
+        others, sessions = sessions[knobs.asked_about :], sessions[: knobs.asked_about]
+        rng.shuffle(sessions)
+        plans = [self._plan(index, k, sessions.pop(), rng) for k in range(self.most_probes)]
         # Reserve the pairs of all questions first.
         for plan in plans:
-            diary.keep(**plan.named)
-        for k, plan in enumerate(plans):
-            if self._answerable(index + k):
+            diary.keep(plan.named)
+        for turn, plan in enumerate(plans, index):
+            if self._answerable(turn):
                 plan.event = diary.put(self._days[plan.session], plan.named, plan.deed)
                 continue
             # Both names in the question occur, but not in the same event.
-            sessions = [plan.session, places.pop()]
-            for (name, value), session in zip(plan.named.items(), sessions, strict=True):
+            told_in = [plan.session, sessions.pop()]
+            for (name, value), session in zip(plan.named.items(), told_in, strict=True):
                 diary.put(self._days[session], {name: value}, plan.deed)
+        # Near misses share one of who, where and when with a question.
         for plan in plans:
-            self._near_misses(plan, diary)
-        for session, days in enumerate(self._days):
-            self._others(places.count(session) + others.count(session), days, diary, rng)
+            shared, thing = plan.named, None
+            if plan.event:
+                shared = {name: getattr(plan.event, name) for name in ("who", "where", "when")}
+                thing = plan.event.thing
+            for name in itertools.islice(itertools.cycle(shared), knobs.distractors):
+                diary.put(range(DAYS), {name: shared[name]}, plan.deed, thing)
+        for session in range(knobs.sessions):
+            self._fill((sessions + others).count(session), self._days[session], diary, rng)
         rng.shuffle(diary.events)
         return plans, sorted(diary.events, key=lambda event: event.when)
 
@@ -335,15 +335,17 @@ class Events(Episodic):
             drawn = self.names.shuffled(f"who {session}", number, total)
             who, rest = divmod(drawn, len(days) * ways)
             at, wording = divmod(rest, ways)
-            return _Planned(kind, wording, {"when": days[at], "who": who}, deed, session)
-        if kind == "who":
+            named = {"when": days[at], "who": who}
+        elif kind == "who":
             total = self._towns * len(days)
             where, at = divmod(self.names.shuffled(f"where {session}", number, total), len(days))
-            return _Planned(kind, wording, {"when": days[at], "where": where}, deed, session)
-        number = 2 * number + (kind == "when")
-        drawn = self.names.shuffled("who where", number, people * self._towns)
-        who, where = divmod(drawn, self._towns)
-        return _Planned(kind, wording, {"who": who, "where": where}, deed, session)
+            named = {"when": days[at], "where": where}
+        else:
+            number = 2 * number + (kind == "when")
+            drawn = self.names.shuffled("who where", number, people * self._towns)
+            who, where = divmod(drawn, self._towns)
+            named = {"who": who, "where": where}
+        return _Planned(kind, wording, named, deed, session)
 
     def _answerable(self, turn: int) -> bool:
         """Return whether a question has an answer; the share is the same for each kind."""
@@ -352,17 +354,7 @@ class Events(Episodic):
         shift = kind / len(KINDS)
         return math.floor((number + 1) * share + shift) == math.floor(number * share + shift)
 
-    def _near_misses(self, plan: _Planned, diary: _Diary) -> None:
-        """Draw events that share one of who, where and when with a question."""
-        event, shared = plan.event, plan.named
-        if event:
-            shared = {"who": event.who, "where": event.where, "when": event.when}
-        names = [*shared]
-        for number in range(self.knobs.distractors):
-            name = names[number % len(names)]
-            diary.put(range(DAYS), {name: shared[name]}, plan.deed, event.thing if event else None)
-
-    def _others(self, count: int, days: range, diary: _Diary, rng: random.Random) -> None:
+    def _fill(self, count: int, days: range, diary: _Diary, rng: random.Random) -> None:
         """Draw events that no question is about."""
         total = len(self._people) * len(days)
         # Without repetition, because of many facts most people have events on most days.
@@ -371,19 +363,20 @@ class Events(Episodic):
             if not count:
                 break
             who, at = divmod(drawn, len(days))
-            if diary.keep(who=who, when=days[at]):
-                diary.put(days, {"who": who, "when": days[at]})
+            pair = {"who": who, "when": days[at]}
+            if diary.keep(pair):
+                diary.put(days, pair)
                 count -= 1
 
     def _probe(self, plan: _Planned, needs: tuple[int, ...], marked: bool) -> Probe:
-        table, event = self._table, plan.event
         numbers = {"when": 0, "who": 0, "where": 0, **plan.named}
         words = self._words(Event(**numbers, deed=plan.deed, thing=0))
-        text, _ = told(table["ask"][plan.kind][plan.wording], words)
+        text, _ = told(self._table["ask"][plan.kind][plan.wording], words)
+        unknown = self._table["unknown"]
         if self.knobs.unanswerable:
-            text, _ = told(table["unless"], {"question": text, "unknown": table["unknown"][0]})
-        golds = self._golds(plan.kind, event) if event else tuple(table["unknown"])
-        facts = {"answerable": event is not None, "marked": marked}
+            text = self._table["unless"].format(question=text, unknown=unknown[0])
+        golds = self._golds(plan.kind, plan.event) if plan.event else tuple(unknown)
+        facts = {"answerable": plan.event is not None, "marked": marked}
         return Probe(text, golds, needs, plan.kind, facts)
 
     def _golds(self, kind: str, event: Event) -> tuple[str, ...]:
@@ -409,19 +402,6 @@ class Events(Episodic):
             "do": deed["do"],
             "what": deed["things"][event.thing][0],
         }
-
-    def _calendar(self) -> Iterator[tuple[str, ...]]:
-        """Yield the spellings of each day of a year, without the year."""
-        nths = self._table["nths"]
-        for month, length in zip(self.names.months, _MONTHS, strict=True):
-            for day in range(1, length + 1):
-                words = {"day": day, "month": month, "nth": nths[day - 1] if nths else ""}
-                yield tuple(form.format(**words) for form in self._table["days"])
-
-
-def _marked(turn: int) -> bool:
-    """Return whether a question is about a marked fact, which is every other one of a kind."""
-    return (turn + turn // len(KINDS)) % 2 == 1
 
 
 # --- Conversations ---------------------------------------------------------------------------
@@ -487,7 +467,7 @@ class _Thread:
     golds: tuple[str, ...] = ()
 
 
-class Conversations(Episodic):
+class Conversations(Episodes):
     """Generates conversations of two people in which values are corrected.
 
     Each turn is a fact. It tells the value of a thing of the speaker or of somebody else (a locker
@@ -502,6 +482,9 @@ class Conversations(Episodic):
     ParameterError
         If the language has too few names for the number of facts.
     """
+
+    knobs: Knobs
+    section = "episodic"
 
     def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
         super().__init__(knobs, language, seed)
@@ -521,14 +504,18 @@ class Conversations(Episodic):
         texts: set[str] = set()
         for thread in threads:
             self._talk(thread, texts, rng)
-        turns = _mixed(threads, rng)
+        # The threads are mixed; the turns of each keep their order.
+        timed: list[tuple[float, list[_Utterance]]] = []
+        for thread in threads:
+            timed += zip(sorted(rng.random() for _ in thread.runs), thread.runs, strict=True)
+        turns = [turn for _, run in sorted(timed, key=lambda pair: pair[0]) for turn in run]
         numbers = {turn: number for number, turn in enumerate(turns)}
         needs = [
             tuple(numbers[turn] for run in thread.runs for turn in run if turn.counts)
             for thread in threads[: self.most_probes]
         ]
         wants = [(index + k) % 2 == 1 for k in range(len(needs))]
-        rewarded, pinned = self.marked(len(turns), [*zip(needs, wants, strict=True)], rng)
+        rewarded, pinned = marked(self.knobs, len(turns), [*zip(needs, wants, strict=True)], rng)
         facts = []
         for number, turn in enumerate(turns):
             marks = number in rewarded, number in pinned
@@ -566,28 +553,26 @@ class Conversations(Episodic):
             speaker = item[0] if item[0] in pair else rng.choice(pair)
             threads[item] = _Thread(*item, speaker, kind, aside)
 
+        def change() -> tuple[str, str]:
+            if rng.random() < _CHANGED:
+                return self._turn(rng.randrange(len(_ORDER) * len(ASIDES)))
+            return "plain", ""
+
         for k in range(self.most_probes):
             tell(*self._turn(index + k))
-        questions = [*threads]
-        for owner, thing in questions:
+        for owner, thing in [*threads]:
             for number in range(self.knobs.distractors):
                 one = {"thing": thing} if number % 2 == 0 else {"owner": owner}
-                tell(*self._change(rng), **one)
+                tell(*change(), **one)
         for _ in range(self.knobs.facts - self.most_probes):
-            tell(*self._change(rng))
+            tell(*change())
         return [*threads.values()]
 
     def _turn(self, turn: int) -> tuple[str, str]:
-        """Return what happens to the value that a question is about."""
+        """Return what happens to a value, and where another one is mentioned."""
         if not self.knobs.corrections:
             return "plain", ""
         return _ORDER[turn % len(_ORDER)], ASIDES[turn // len(_ORDER) % len(ASIDES)]
-
-    def _change(self, rng: random.Random) -> tuple[str, str]:
-        """Return what happens to a value that no question is about."""
-        if rng.random() < _CHANGED:
-            return self._turn(rng.randrange(len(_ORDER) * len(ASIDES)))
-        return "plain", ""
 
     def _talk(self, thread: _Thread, texts: set[str], rng: random.Random) -> None:
         """Write the turns of a thread; only the first may repeat one of ``texts``."""
@@ -596,28 +581,32 @@ class Conversations(Episodic):
         words = {"value": values[0][0], "aside": aside[0]}
         key = "say_aside" if thread.aside == "before" else "say"
         thread.runs.append([self._utter(thread, key, words, rng)])
-
-        def follow(key: str, words: dict[str, str]) -> None:
-            follows = rng.random() < _NEXT
-            turn = self._utter(thread, f"{key}_next" if follows else key, words, rng)
-            if turn.text in texts:
-                # The same words were used for another topic: name the topic.
-                turn = self._utter(thread, key, words, rng)
-            texts.add(turn.text)
-            if follows:
-                thread.runs[-1].append(turn)
-            else:
-                thread.runs.append([turn])
-
-        for old, new in itertools.pairwise(values):
-            follow("correct", {"value": new[0], "old": old[0]})
+        changes = [
+            ("correct", {"value": new[0], "old": old[0]}) for old, new in itertools.pairwise(values)
+        ]
+        for key, words in changes:
+            self._follow(thread, key, words, texts, rng)
         thread.corrections, thread.golds = count, values[-1]
         if thread.kind == "retracted":
             key = rng.choice(("first", "last"))
             thread.golds = values[0 if key == "first" else -2]
-            follow(key, {})
+            self._follow(thread, key, {}, texts, rng)
         if thread.aside == "after":
             thread.runs.append([self._utter(thread, "aside", {"aside": aside[0]}, rng)])
+
+    def _follow(
+        self, thread: _Thread, key: str, words: dict[str, str], texts: set[str], rng: random.Random
+    ) -> None:
+        """Add a turn that changes a value, directly after the last one or later."""
+        follows = rng.random() < _NEXT
+        turn = self._utter(thread, f"{key}_next" if follows else key, words, rng)
+        if turn.text in texts:
+            # The same words were used for another topic: name the topic.
+            turn = self._utter(thread, key, words, rng)
+        texts.add(turn.text)
+        if not follows:
+            thread.runs.append([])
+        thread.runs[-1].append(turn)
 
     def _values(self, form: str, count: int, rng: random.Random) -> list[tuple[str, ...]]:
         """Return different values of a form, each with all its spellings."""
@@ -657,27 +646,17 @@ class Conversations(Episodic):
         self, thread: _Thread, key: str, values: dict[str, str], rng: random.Random
     ) -> _Utterance:
         """Return a turn in a random wording of a key."""
-        topic = self._topic(thread, thread.owner == thread.speaker)
-        words = {"it": self._things[thread.thing]["it"], "topic": topic, **values}
-        words |= {"It": _capital(words["it"]), "Topic": _capital(topic)}
-        speech, inside = told(rng.choice(self._table[key]), words)
+        words = {
+            "it": self._things[thread.thing]["it"],
+            "topic": self._topic(thread, thread.owner == thread.speaker),
+        }
+        # The same at the beginning of a sentence.
+        words |= {name.title(): word[:1].upper() + word[1:] for name, word in words.items()}
+        speech, inside = told(rng.choice(self._table[key]), {**words, **values})
         text, spans = told(self._table["turn"], {"speaker": thread.speaker, "said": speech})
         start, _ = spans.pop("said")
         places = {name: (start + a, start + b) for name, (a, b) in inside.items() if name in values}
         return _Utterance(text, spans | places, counts=key != "aside")
-
-
-def _mixed(threads: Sequence[_Thread], rng: random.Random) -> list[_Utterance]:
-    """Return all turns of a conversation; those of a thread keep their order."""
-    timed: list[tuple[float, list[_Utterance]]] = []
-    for thread in threads:
-        times = sorted(rng.random() for _ in thread.runs)
-        timed += zip(times, thread.runs, strict=True)
-    return [turn for _, run in sorted(timed, key=lambda pair: pair[0]) for turn in run]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 SUITES = {

@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 from rulerlib.memory.episodes import told
 from rulerlib.memory.prompting import wording
-from rulerlib.memory.search import WordSearch, words_of
+from rulerlib.memory.search import WordSearch
 from rulerlib.memory.sentences import ReadQuestion, reader
 from rulerlib.memory.spatial import letters, opposites
-from rulerlib.memory.system import Recalled, System, Text, recalled
+from rulerlib.memory.system import Recalled, System, recalled
 
 
 class Step(NamedTuple):
@@ -39,28 +39,23 @@ class Step(NamedTuple):
 class Map(NamedTuple):
     """The places of an episode and the steps between them.
 
-    Places are known by their words in lower case, see `folded`.
-
     Attributes
     ----------
-    names
-        The first spelling of each place.
     steps
         The steps from each place, by their letters.
-    openings
-        By town, the text that says that paths lead both ways; without any, they do not.
+    opening
+        The position of the text that says that paths lead both ways, or None; then they do not.
     words
         For questions that are not about a route.
     """
 
-    names: dict[str, str]
     steps: dict[str, dict[str, Step]]
-    openings: dict[str, int]
+    opening: int | None
     words: WordSearch
 
     def follow(self, start: str, route: Iterable[str]) -> list[Step]:
         """Return the steps with some letters; empty if one of them is not on the map."""
-        steps, place = list[Step](), folded(start)
+        steps, place = list[Step](), start
         for letter in route:
             if letter not in self.steps.get(place, {}):
                 return []
@@ -70,23 +65,14 @@ class Map(NamedTuple):
 
     def plan(self, start: str, goal: str) -> list[Step]:
         """Return the steps of a shortest route; empty if there is none."""
-        routes: dict[str, list[Step]] = {folded(start): []}
-        queue = [*routes]
+        routes: dict[str, list[Step]] = {start: []}
+        queue = [start]
         for place in queue:
             for step in self.steps.get(place, {}).values():
                 if step.there not in routes:
                     routes[step.there] = [*routes[place], step]
                     queue.append(step.there)
-        return routes.get(folded(goal), [])
-
-
-def folded(name: str) -> str:
-    """Return a name as its words in lower case, or unchanged if it has none.
-
-    >>> folded("Den  gamle Kirke-å")
-    'den gamle kirke å'
-    """
-    return " ".join(words_of(name)) or name
+        return routes.get(goal, [])
 
 
 class PlaceMap(System):
@@ -103,31 +89,19 @@ class PlaceMap(System):
     """
 
     def build(self) -> Map:
-        """See `System`.
-
-        Of contradicting steps, the one that was told most often counts, and then the latest one.
-        """
-        places, read = Map({}, {}, {}, WordSearch(self.texts)), reader(self.language).fact
-        told_by: dict[tuple[str, str, str], tuple[int, int]] = {}
-        directions = letters(self.language)
-        for number, text in enumerate(self.texts):
-            fact = read(text)
-            if fact is not None and fact.kind == "step":
+        """See `System`; of contradicting steps the latest one counts."""
+        facts = [reader(self.language).fact(text) for text in self.texts]
+        openings = [n for n, fact in enumerate(facts) if fact and fact.kind == "opening"]
+        places = Map({}, openings[-1] if openings else None, WordSearch(self.texts))
+        directions, opposite = letters(self.language), opposites(self.language)
+        for number, fact in enumerate(facts):
+            if fact and fact.kind == "step":
                 here, there = fact.values["from"], fact.values["to"]
-                for name in (here, there):
-                    places.names.setdefault(folded(name), name)
-                step = folded(here), directions[fact.values["direction"]], folded(there)
-                count, _ = told_by.get(step, (0, 0))
-                told_by[step] = count + 1, number
-            elif fact is not None and fact.kind == "opening":
-                places.openings[folded(fact.values["town"])] = number
-        opposite = opposites(self.language)
-        for here, letter, there in sorted(told_by, key=lambda step: told_by[step]):
-            _, number = told_by[here, letter, there]
-            places.steps.setdefault(here, {})[letter] = Step(letter, there, number)
-            if places.openings:
-                back = Step(opposite[letter], here, number)
-                places.steps.setdefault(there, {})[back.letter] = back
+                letter = directions[fact.values["direction"]]
+                places.steps.setdefault(here, {})[letter] = Step(letter, there, number)
+                if openings:
+                    back = Step(opposite[letter], here, number)
+                    places.steps.setdefault(there, {})[back.letter] = back
         return places
 
     def search(self, index: Map, question: str) -> list[Recalled]:
@@ -142,9 +116,6 @@ class PlaceMap(System):
 
     def _planned(self, places: Map, query: ReadQuestion) -> list[Recalled]:
         """Return the plan for a question and the texts that it follows from; empty if none."""
-        opening = places.openings.get(folded(query.values["town"]))
-        if places.openings and opening is None:
-            return []
         start, plan = query.values["start"], wording(self.language)["plan"]
         if query.kind == "stand":
             directions = letters(self.language)
@@ -153,20 +124,16 @@ class PlaceMap(System):
             steps = places.plan(start, query.values["goal"])
         if not steps:
             return []
+        words = {"a": start, "b": steps[-1].there}
         if query.kind == "stand":
-            end = places.names[steps[-1].there]
-            words = {"a": start, "moves": ", ".join(query.moves), "b": end}
-            text, _ = told(plan["walk"], words)
+            text, _ = told(plan["walk"], {**words, "moves": ", ".join(query.moves)})
         else:
             spatial = self.language.section("spatial")
             unit = spatial["words"]["units"][len(steps) != 1]
-            number = {"number": str(len(steps)), "unit": unit}
-            length, _ = told(spatial["golds"]["length"], number)
+            length = spatial["golds"]["length"].format(number=len(steps), unit=unit)
             route = "".join(step.letter for step in steps)
-            words = {"a": start, "b": query.values["goal"], "length": length, "route": route}
-            text, _ = told(plan["way"], words)
-        numbers = dict.fromkeys(step.text for step in steps)
-        texts: list[Text] = [self.texts[number] for number in numbers]
-        if opening is not None:
-            texts.append(self.texts[opening])
+            text, _ = told(plan["way"], {**words, "length": length, "route": route})
+        numbers = [*dict.fromkeys(step.text for step in steps)]
+        numbers += [] if places.opening is None else [places.opening]
+        texts = [self.texts[number] for number in numbers]
         return [Recalled(text, tuple(each.number for each in texts)), *recalled(texts)]

@@ -17,10 +17,10 @@ question lead to one answer. Distractors follow the same relations from another 
 answer; the remaining facts are about names that occur already. No relation occurs twice in a
 question.
 
-With ``contradictions`` every fact is a note with a date, or is told by a source, and one link of
-each chain is told twice: the two facts contradict each other, the question says which one counts,
-and the other one leads to a wrong answer. The fact that counts comes first in every other episode.
-The ``day`` of a fact is when it is told, one a day, whatever the date of its note.
+With ``contradictions`` every fact is a note with a date, and one link of each chain is told twice:
+the two facts contradict each other, the later one counts, as the question says, and the other one
+leads to a wrong answer. The fact that counts comes first in every other episode. The ``day`` of a
+fact is when it is told, one a day, whatever the date of its note.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal, NamedTuple
@@ -36,7 +36,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from rulerlib.errors import ParameterError, validated
-from rulerlib.memory.episodes import Episode, Episodes, Fact, Names, Probe, Spans, told
+from rulerlib.memory.episodes import Episode, Episodes, Fact, Names, Probe, told
 from rulerlib.memory.sentences import RELATIONS
 
 KINDS = ("person", "town", "ship", "river")
@@ -61,16 +61,15 @@ class Knobs:
     hop_depth
         The number of facts that an answer needs, 2 to 4.
     contradictions
-        ``"date"``: the later note counts; ``"source"``: the better source. If None, no two facts
-        contradict each other.
+        ``"date"``: facts contradict each other, and the later note counts. None: no two facts do.
     distractors
         The minimum number of other answers to which the same relation leads. Each is the end of a
         chain as long as that of the question, or shorter if ``facts`` are few.
     """
 
-    facts: int = Field(20, ge=1, le=100_000)
+    facts: int = Field(20, ge=1, le=5_000)
     hop_depth: int = Field(2, ge=2, le=4)
-    contradictions: Literal["date", "source"] | None = None
+    contradictions: Literal["date"] | None = None
     distractors: int = Field(4, ge=0, le=64)
 
     def __post_init__(self) -> None:
@@ -101,6 +100,18 @@ class Knobs:
         # The fact that does not count leads into the first distractor.
         return [self.hop_depth - 1] + [1] * (self.distractors - 1)
 
+    @property
+    def lengths(self) -> list[int]:
+        """The number of facts for each distractor of a question; the first one has the most."""
+        lengths = self.shortest
+        spare = self.facts // self.most_probes
+        spare -= self.hop_depth + self.contradicted + sum(lengths)
+        for longer in range(2, self.hop_depth + 1):
+            for at, length in enumerate(lengths):
+                if length < longer and spare > 0:
+                    lengths[at], spare = longer, spare - 1
+        return lengths
+
 
 class Link(NamedTuple):
     subject: str
@@ -112,12 +123,14 @@ class Link(NamedTuple):
 class Chain:
     """The start, relations and links of a question.
 
-    ``overruled`` is the number of the link that does not count and leads to ``wrong``.
+    ``overruled`` is the number of the link that does not count and leads to ``wrong``; ``held`` is
+    the link that it contradicts.
     """
 
     start: str
     path: tuple[str, ...]
     links: list[int] = field(default_factory=list)
+    held: int | None = None
     overruled: int | None = None
     wrong: str | None = None
 
@@ -130,7 +143,6 @@ class Web:
         self.links: list[Link] = []
         self.used = set[tuple[str, str]]()
         self._present: dict[str, list[str]] = {kind: [] for kind in KINDS}
-        self._met = set[str]()
         # The names and relations for which there is no link yet.
         self._open: list[tuple[str, str]] = []
 
@@ -153,7 +165,9 @@ class Web:
         """Add a link, and return its number."""
         self.used.add((subject, relation))
         for name, kind in zip((subject, target), RELATIONS[relation], strict=True):
-            self._meet(name, kind)
+            if name not in self._present[kind]:
+                self._present[kind].append(name)
+                self._open += [(name, key) for key, (of, _) in RELATIONS.items() if of == kind]
         self.links.append(Link(subject, relation, target))
         return len(self.links) - 1
 
@@ -184,10 +198,8 @@ class Web:
 
     def fill(self, facts: int) -> None:
         """Add links about names that occur already, until there are ``facts``."""
-        rng, fresh = self._rng, self._fresh()
+        rng = self._rng
         while len(self.links) < facts:
-            while not self._open:
-                self._meet(*next(fresh))
             # Remove a random one without moving the others.
             at = rng.randrange(len(self._open))
             self._open[at], self._open[-1] = self._open[-1], self._open[at]
@@ -199,19 +211,6 @@ class Web:
             if target == subject or rng.random() < 0.5:
                 target = self.other(kind, (subject,))
             self.add(subject, relation, target)
-
-    def _meet(self, name: str, kind: str) -> None:
-        if name not in self._met:
-            self._met.add(name)
-            self._present[kind].append(name)
-            self._open += [(name, key) for key, (of, _) in RELATIONS.items() if of == kind]
-
-    def _fresh(self) -> Iterator[tuple[str, str]]:
-        """Yield all names, for episodes so long that no known name is left."""
-        for number in range(max(map(self._names.count, KINDS))):
-            for kind in KINDS:
-                if number < self._names.count(kind):
-                    yield self._names.name(kind, number), kind
 
 
 def paths(kind: str, depth: int) -> list[tuple[str, ...]]:
@@ -271,7 +270,20 @@ class Semantic(Episodes):
         for chain in chains:
             web.tempt(chain, self.knobs.facts)
         web.fill(self.knobs.facts)
-        facts, numbers = self._tell(web.links, chains, index, rng)
+        order = list(range(len(web.links)))
+        rng.shuffle(order)
+        # The number of the fact of each link.
+        numbers = sorted(range(len(order)), key=order.__getitem__)
+        days = self._days(len(order), chains, rng)
+        for place, chain in enumerate(chains):
+            if chain.held is not None and chain.overruled is not None:
+                pair = numbers[chain.held], numbers[chain.overruled]
+                if (pair[0] < pair[1]) == bool((index + place) % 2):
+                    numbers[chain.overruled], numbers[chain.held] = pair
+        told_facts = [
+            self._tell(*each, rng) for each in zip(web.links, numbers, days, strict=True)
+        ]
+        facts = tuple(sorted(told_facts, key=lambda fact: fact.number))
         questions = [
             self._ask(chain, web.links, numbers, Random(f"{self.seed} semantic {index} {place}"))
             for place, chain in enumerate(chains[:probes])
@@ -284,88 +296,45 @@ class Semantic(Episodes):
         chain.links = web.chain(chain.start, path, ends, set())
         nodes = {chain.start, *(web.links[number].object for number in chain.links)}
         others: list[list[str]] = []
-        for length in self._lengths:
+        for length in self.knobs.lengths:
             tail = path[-length:]
             start = web.free(RELATIONS[tail[0]][0], tail[0], nodes)
             numbers = web.chain(start, tail, ends, nodes)
             others.append([start, *(web.links[number].object for number in numbers)])
         if self.knobs.contradicted:
             at = rng.randrange(hops)
-            subject, relation, _ = web.links[chain.links[at]]
+            chain.held = chain.links[at]
+            subject, relation, _ = web.links[chain.held]
             chain.overruled = web.add(subject, relation, others[0][at - hops])
             chain.wrong = others[0][-1]
 
-    @functools.cached_property
-    def _lengths(self) -> list[int]:
-        """The number of links of each distractor of a question; the first one has the most."""
-        knobs, lengths = self.knobs, self.knobs.shortest
-        spare = knobs.facts // self.most_probes
-        spare -= knobs.hop_depth + knobs.contradicted + sum(lengths)
-        for longer in range(2, knobs.hop_depth + 1):
-            for at, length in enumerate(lengths):
-                if length < longer and spare > 0:
-                    lengths[at], spare = longer, spare - 1
-        return lengths
-
-    def _tell(
-        self, links: list[Link], chains: list[Chain], index: int, rng: Random
-    ) -> tuple[tuple[Fact, ...], list[int]]:
-        """Return the facts in random order, and the number of the fact of each link."""
-        order = list(range(len(links)))
-        rng.shuffle(order)
-        numbers = sorted(range(len(links)), key=order.__getitem__)
-        marks = self._marks(links, chains, rng)
-        for place, chain in enumerate(chains):
-            if chain.overruled is not None:
-                held = self._held(chain, links)
-                if (numbers[held] < numbers[chain.overruled]) == bool((index + place) % 2):
-                    pair = numbers[held], numbers[chain.overruled]
-                    numbers[chain.overruled], numbers[held] = pair
-        facts = []
-        for link, number, mark in zip(links, numbers, marks, strict=True):
-            text, values = self._sentence(link, mark, rng)
-            facts.append(Fact(number, text, number, values))
-        return tuple(sorted(facts, key=lambda fact: fact.number)), numbers
-
-    def _held(self, chain: Chain, links: list[Link]) -> int:
-        """Return the number of the link that the overruled one contradicts."""
-        assert chain.overruled is not None
-        slot = links[chain.overruled][:2]
-        return next(number for number in chain.links if links[number][:2] == slot)
-
-    def _marks(self, links: list[Link], chains: list[Chain], rng: Random) -> Sequence[int | None]:
-        """Return the day of each link's note or the position of its source; None without notes."""
-        if self.knobs.contradictions is None:
-            return [None] * len(links)
-        dated = self.knobs.contradictions == "date"
-        marks = range(365 if dated else len(self.wording["notes"]["sources"]))
-        drawn = rng.choices(marks, k=len(links))
+    def _days(self, total: int, chains: list[Chain], rng: Random) -> Sequence[int | None]:
+        """Return the day in the year of each link's note; None without notes."""
+        if not self.knobs.contradicted:
+            return [None] * total
+        days = rng.choices(range(365), k=total)
         for chain in chains:
-            if chain.overruled is not None:
-                # The later day counts, and the source that is listed first.
-                pair = sorted(rng.sample(marks, 2), reverse=dated)
-                drawn[self._held(chain, links)], drawn[chain.overruled] = pair
-        return drawn
+            if chain.held is not None and chain.overruled is not None:
+                pair = sorted(rng.sample(range(365), 2))
+                days[chain.overruled], days[chain.held] = pair
+        return days
 
-    def _sentence(self, link: Link, mark: int | None, rng: Random) -> tuple[str, Spans]:
-        """Return the sentence of a link, with the note before it, and where its values are."""
+    def _tell(self, link: Link, number: int, day: int | None, rng: Random) -> Fact:
+        """Return the fact of a link, as a note if there is a day."""
         say = rng.choice(self.wording["relations"][link.relation]["say"])
         text, spans = told(say, {"a": link.subject, "b": link.object})
         values = {"subject": spans["a"], "object": spans["b"]}
-        if mark is None:
-            return text, values
-        notes, by = self.wording["notes"], str(self.knobs.contradictions)
-        if by == "date":
+        if day is not None:
+            notes = self.wording["notes"]
             # A year that is no leap year; the note does not name it.
-            day = datetime.date(2001, 1, 1) + datetime.timedelta(days=mark)
-            note = notes["day"].format(day=day.day, month=self.names.months[day.month - 1])
-        else:
-            note = notes["sources"][mark]
-        words = {"fact": text, by: note}
-        text, spans = told(rng.choice(notes[by]), words)
-        shift, _ = spans.pop("fact")
-        moved = {name: (start + shift, end + shift) for name, (start, end) in values.items()}
-        return text, moved | spans
+            date = datetime.date(2001, 1, 1) + datetime.timedelta(days=day)
+            words = {"day": str(date.day), "month": self.names.months[date.month - 1]}
+            note = {"fact": text, "date": notes["day"].format(**words)}
+            text, spans = told(rng.choice(notes["date"]), note)
+            shift, _ = spans.pop("fact")
+            values = {name: (start + shift, end + shift) for name, (start, end) in values.items()}
+            values |= spans
+        return Fact(number, text, number, values)
 
     def _ask(self, chain: Chain, links: list[Link], numbers: list[int], rng: Random) -> Probe:
         """Return the question about a chain."""
@@ -376,7 +345,7 @@ class Semantic(Episodes):
         kind, answer = RELATIONS[last][1], links[chain.links[-1]].object
         facts: dict[str, Any] = {"start": chain.start, "path": list(chain.path)}
         if chain.overruled is not None:
-            text = f"{self.wording['notes'][f'{self.knobs.contradictions}_rule']} {text}"
+            text = f"{self.wording['notes']['date_rule']} {text}"
             facts |= {"overruled": numbers[chain.overruled], "wrong": chain.wrong}
         golds = (form.format(name=answer) for form in self.wording["kinds"][kind]["golds"])
         needs = tuple(numbers[link] for link in chain.links)
@@ -384,17 +353,14 @@ class Semantic(Episodes):
 
     def _called(self, chain: Chain) -> str:
         """Return a phrase for the subject of the last relation of a chain."""
-        kind = RELATIONS[chain.path[0]][0]
+        kind, genitive = RELATIONS[chain.path[0]][0], self.wording["genitive"]
         text: str = self.wording["kinds"][kind]["name"].format(name=chain.start)
         # Only a name, or what follows one in the genitive, can be in the genitive.
         short = kind == "person"
         for relation in chain.path[:-1]:
             table = self.wording["relations"][relation]
             short = short and "own" in table
-            form = table["own"] if short else table["called"]
-            text = form.format(x=self._genitive(text) if short else text)
+            if short:
+                text += genitive["after" if text[-1] in genitive["letters"] else "ending"]
+            text = table["own" if short else "called"].format(x=text)
         return text
-
-    def _genitive(self, text: str) -> str:
-        forms: dict[str, str] = self.wording["genitive"]
-        return text + forms["after" if text[-1] in forms["letters"] else "ending"]

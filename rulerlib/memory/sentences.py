@@ -6,11 +6,11 @@ what a sentence is about. Sentences with another wording are not parsed.
 >>> from rulerlib.languages import load
 >>> reader = Reader(load("en"))
 >>> reader.fact("Note from 3 May: Corwin teaches Halwen.")
-ReadFact(kind='relation', values={'object': 'Corwin', 'subject': 'Halwen', 'date': '3 May'}, \
+ReadFact(kind='relation', values={'subject': 'Halwen', 'object': 'Corwin', 'date': '3 May'}, \
 relation='teacher', rank=503)
 >>> asked = reader.question("In which town does Halwen's teacher live?")
->>> asked.values["start"], asked.path, asked.rule
-('Halwen', ('teacher', 'home'), None)
+>>> asked.values["start"], asked.path, asked.dated
+('Halwen', ('teacher', 'home'), False)
 >>> reader.fact("Nobody knows.") is None
 True
 """
@@ -41,13 +41,12 @@ RELATIONS: dict[str, tuple[str, str]] = {
 }
 """The kinds of names that each relation leads from and to."""
 
-RULES = ("date", "source")
-"""What may decide which of two contradicting facts counts."""
-
 TURNS = (
-    "aside", "correct_next correct", "first_next first", "last_next last", "say_aside say",
+    "aside", "correct_next", "correct", "first_next", "first", "last_next", "last", "say_aside",
+    "say",
 )  # fmt: skip
-"""The keys of the templates for each kind of turn; the part before ``_`` is the kind."""
+"""The keys of the templates of turns; the part before ``_`` is the kind of the turn. The order
+matters, because a correction may match the template of a first mention."""
 
 NAME = r"[^\W\d_]+(?:-[^\W\d_]+)*"
 """The pattern of a name, which is one word."""
@@ -67,16 +66,15 @@ class ReadFact(NamedTuple):
     Attributes
     ----------
     kind
-        ``"relation"`` (values subject, object and, of a note, date or source), ``"event"`` (who,
-        did, what, where, when), ``"step"`` (from, direction, to and sometimes who) or ``"opening"``
-        (town), the beginning of the walks through a town.
+        ``"relation"`` (values subject, object and, of a note, date), ``"event"`` (who, did, what,
+        where, when), ``"step"`` (from, direction, to and sometimes who) or ``"opening"`` (town),
+        the beginning of the walks through a town.
     values
         The words of the sentence by their role.
     relation
         The name of a relation in `RELATIONS`; empty for other kinds.
     rank
-        Of two notes the one with the larger rank counts: a later date, a better source. For an
-        event, a number that grows with its day in the year. 0 otherwise.
+        Of two notes the one with the larger rank, a later date, counts. 0 without a date.
     """
 
     kind: str
@@ -102,8 +100,8 @@ class ReadQuestion(NamedTuple):
         The words of the question by their role; ``did`` is spelled as in facts.
     path
         The relations that lead from the start to the answer.
-    rule
-        One of `RULES`, if the question says which facts count.
+    dated
+        Whether the question says that the later note counts.
     moves
         The words for the directions of a walk.
     """
@@ -111,7 +109,7 @@ class ReadQuestion(NamedTuple):
     kind: str
     values: Mapping[str, str]
     path: tuple[str, ...] = ()
-    rule: str | None = None
+    dated: bool = False
     moves: tuple[str, ...] = ()
 
 
@@ -137,30 +135,32 @@ class Turn(NamedTuple):
     value: str
 
 
-class Templates(list[tuple[re.Pattern[str], str, tuple[str, ...], tuple[str, Any]]]):
-    """Templates as patterns; only those whose longest literal piece is in a text are tried.
+class Templates:
+    """Templates as patterns, each with the kind of the sentences that match it and its relation."""
 
-    Each entry has the pattern, the longest literal piece, the slots that are names, and the meaning
-    of a text that matches: a kind and what distinguishes it.
-    """
+    def __init__(self) -> None:
+        self._all: list[tuple[re.Pattern[str], str, list[str], str, str]] = []
 
-    def add(self, template: str, slots: Mapping[str, str], *meaning: Any) -> None:
+    def add(self, template: str, slots: Mapping[str, str], kind: str, relation: str = "") -> None:
         """Add a template; ``slots`` has the pattern of each slot."""
         text, *pieces = _SLOT.split(template)
         pattern = re.escape(text)
         for slot, rest in zip(pieces[::2], pieces[1::2], strict=True):
             pattern += f"(?P<{slot}>{slots[slot]})" + re.escape(rest)
+        # A template is only tried if its longest literal piece is in a text, because it is faster.
         piece = max([text, *pieces[1::2]], key=len)
-        names = tuple(slot for slot in pieces[::2] if slots[slot] == NAME)
-        self.append((re.compile(pattern), piece, names, meaning))
+        names = [slot for slot in pieces[::2] if slots[slot] == NAME]
+        self._all.append((re.compile(pattern), piece, names, kind, relation))
 
-    def matches(self, text: str) -> Iterator[tuple[dict[str, str], tuple[str, Any]]]:
-        """Yield the words in the slots of each template that matches a text, and its meaning."""
-        for pattern, piece, names, meaning in self:
+    def matches(self, text: str) -> Iterator[tuple[dict[str, str], str, str]]:
+        """Yield the words in the slots of each template that matches a text, kind and relation."""
+        if len(text) > _LONGEST:
+            return
+        for pattern, piece, names, kind, relation in self._all:
             match = pattern.fullmatch(text) if piece in text else None
             # A name does not begin with a lower-case letter.
             if match and not any(match[name][0].islower() for name in names):
-                yield match.groupdict(), meaning
+                yield match.groupdict(), kind, relation
 
 
 class Reader:
@@ -181,28 +181,20 @@ class Reader:
         self.language = language
         self._facts, self._notes, self._asks, self._phrases = (Templates() for _ in range(4))
         self._turns, self._talks, self._asks_of_talk = (Templates() for _ in range(3))
-        self._owned: dict[str, str] = {}
-        self._starts: dict[str, re.Pattern[str]] = {}
-        self._topics: list[tuple[re.Pattern[str], str]] = []
         self._months: list[str] = language.section("names")["format"]["months"]
-        self._dates: list[re.Pattern[str]] = []
-        self._learn_relations(slots.section(language, "semantic"))
-        self._learn_events(slots.section(language, "episodic"))
+        self._semantic = slots.section(language, "semantic")
+        months = "|".join(map(re.escape, self._months))
+        self._date = re.escape(self._semantic["notes"]["day"]).replace(r"\{day\}", r"\d{1,2}")
+        self._date = self._date.replace(r"\{month\}", f"(?:{months})")
+        self._learn_relations(self._semantic)
+        self._learn_events(slots.section(language, "episodic")["events"])
+        self._learn_talk(slots.section(language, "episodic")["conversation"])
         self._learn_walks(slots.section(language, "spatial"))
 
     # ------------------------------------------------------------ the pack
 
-    def _learn_dates(self, form: str) -> str:
-        """Add the pattern of a day, and return it without groups."""
-        months = "|".join(map(re.escape, self._months))
-        pattern = re.escape(form).replace(r"\{day\}", r"(?P<day>\d{1,2})")
-        pattern = pattern.replace(r"\{month\}", f"(?P<month>{months})")
-        self._dates.append(re.compile(pattern))
-        return re.sub(r"\?P<\w+>", "?:", pattern)
-
     def _learn_relations(self, table: Mapping[str, Any]) -> None:
-        notes, self._genitive = table["notes"], table["genitive"]
-        names = {"a": NAME, "b": NAME, "x": _ANY}
+        names = {"a": NAME, "b": NAME, "x": _ANY, "date": self._date, "fact": _ANY}
         for name in RELATIONS:
             relation = table["relations"][name]
             for say in relation["say"]:
@@ -210,102 +202,78 @@ class Reader:
             for ask in relation["ask"]:
                 self._asks.add(ask, names, "path", name)
             self._phrases.add(relation["called"].removesuffix(","), names, "phrase", name)
-            if "own" in relation:
-                self._owned[name] = relation["own"].removeprefix("{x}")
-        for kind, forms in table["kinds"].items():
-            self._starts[kind] = re.compile(
-                re.escape(forms["name"]).replace(r"\{name\}", f"(?P<name>{NAME})")
-            )
-        date = self._learn_dates(notes["day"])
-        for form in notes["date"]:
-            self._notes.add(form, {"date": date, "fact": _ANY}, "date", 0)
-        # Sources that are listed first count more.
-        for place, source in enumerate(reversed(notes["sources"]), 1):
-            slots = {"source": re.escape(source), "fact": _ANY}
-            for form in notes["source"]:
-                self._notes.add(form, slots, "source", place)
-        self._rules = {rule: notes[f"{rule}_rule"] for rule in RULES}
+        for form in table["notes"]["date"]:
+            self._notes.add(form, names, "note")
+        self._starts = {
+            kind: re.compile(re.escape(forms["name"]).replace(r"\{name\}", f"(?P<name>{NAME})"))
+            for kind, forms in table["kinds"].items()
+        }
 
-    def _learn_events(self, table: Mapping[str, Any]) -> None:
-        events = table["events"]
-        words = {"who": NAME, "where": NAME, "what": _WORDS}
-        words["when"] = self._learn_dates(events["days"][0])
-        for deed in events["deeds"].values():
-            done = words | {"did": re.escape(deed["did"]), "do": re.escape(deed["do"])}
-            for say in events["say"]:
-                self._facts.add(say.replace("{did}", deed["did"]), done, "event", deed["did"])
-            for ask in events["ask"]["what"]:
-                question = ask.replace("{did}", deed["did"]).replace("{do}", deed["do"])
-                self._asks.add(question, done, "what", deed["did"])
-        for kind in ("who", "where", "when"):
-            for ask in events["ask"][kind]:
-                self._asks.add(ask, words, kind, "")
-        self._learn_talk(table["conversation"])
-        unless = re.escape(events["unless"]).replace(r"\{question\}", "(?P<question>.+)")
-        unknown = "|".join(map(re.escape, events["unknown"]))
-        self._unless = re.compile(unless.replace(r"\{unknown\}", f"(?:{unknown})"))
+    def _learn_events(self, events: Mapping[str, Any]) -> None:
+        deeds = events["deeds"].values()
+        words = {"who": NAME, "where": NAME, "what": _WORDS, "when": self._date}
+        for name in ("did", "do"):
+            words[name] = "|".join(re.escape(deed[name]) for deed in deeds)
+        self._did = {deed["do"]: deed["did"] for deed in deeds}
+        for say in events["say"]:
+            self._facts.add(say, words, "event")
+        for kind, asks in events["ask"].items():
+            for ask in asks:
+                self._asks.add(ask, words, kind)
+        unknown = events["unknown"][0]
+        self._unless = events["unless"].format(question="", unknown=unknown)
 
     def _learn_talk(self, table: Mapping[str, Any]) -> None:
         endings = "|".join(re.escape(form.format(name="")) for form in table["genitive"].values())
+        self._topics: list[tuple[re.Pattern[str], str]] = []
         for name, thing in table["things"].items():
-            owned = re.escape(thing["whose"]).replace(
-                r"\{whose\}", f"(?P<owner>{NAME}?)(?:{endings})"
-            )
-            for form in (re.escape(thing["mine"]), owned):
+            owner = f"(?P<owner>{NAME}?)(?:{endings})"
+            whose = re.escape(thing["whose"]).replace(r"\{whose\}", owner)
+            for form in (re.escape(thing["mine"]), whose):
                 self._topics.append((re.compile(form, re.IGNORECASE), name))
         topic = "|".join(form.pattern.replace("?P<owner>", "?:") for form, _ in self._topics)
-        slots = dict.fromkeys(("value", "aside", "old"), r"[\w:. -]+?")
-        slots |= dict.fromkeys(("it", "It"), r"\w+") | {"a": NAME, "b": NAME}
-        slots |= dict.fromkeys(("topic", "Topic"), f"(?i:{topic})")
-        # The order matters: a correction may match the template of a first mention.
-        for keys in TURNS:
-            for key in keys.split():
-                for form in table[key]:
-                    self._turns.add(form, slots, keys.partition("_")[0], "")
+        words = {
+            **dict.fromkeys(("value", "aside", "old"), r"[\w:. -]+?"),
+            **dict.fromkeys(("it", "It"), r"\w+"),
+            **dict.fromkeys(("topic", "Topic"), f"(?i:{topic})"),
+            **dict.fromkeys(("a", "b", "speaker"), NAME),
+            "said": _ANY,
+        }
+        for key in TURNS:
+            for form in table[key]:
+                self._turns.add(form, words, key.partition("_")[0])
         for form in table["ask"]:
-            self._asks_of_talk.add(form, slots, "ask", "")
-        self._talks.add(table["turn"], {"speaker": NAME, "said": _ANY}, "turn", "")
+            self._asks_of_talk.add(form, words, "ask")
+        self._talks.add(table["turn"], words, "turn")
 
     def _learn_walks(self, table: Mapping[str, Any]) -> None:
-        directions = [words[0] for words in table["directions"].values()]
-        word = "|".join(map(re.escape, directions))
-        slots = dict.fromkeys(("from", "to", "start", "goal"), _WORDS)
-        slots |= {"who": NAME, "town": NAME, "letters": _ANY}
-        slots["moves"] = f"(?:{word})(?:, (?:{word}))*"
-        for direction in directions:
-            for say in table["say"]["step"] + table["say"]["walked"]:
-                told = say.replace("{direction}", direction)
-                self._facts.add(told, slots, "step", direction)
+        word = "|".join(re.escape(direction) for direction, _ in table["directions"].values())
+        words = dict.fromkeys(("from", "to", "start", "goal"), _WORDS)
+        words |= {"who": NAME, "town": NAME, "letters": _ANY, "direction": word}
+        words["moves"] = f"(?:{word})(?:, (?:{word}))*"
+        for say in table["say"]["step"] + table["say"]["walked"]:
+            self._facts.add(say, words, "step")
         for opening in table["say"]["opening"]:
-            self._facts.add(opening, slots, "opening", "")
-        for kind in ("length", "route", "stand"):
-            for ask in table["ask"][kind]:
-                self._asks.add(ask, slots, kind, "")
+            self._facts.add(opening, words, "opening")
+        for kind, asks in table["ask"].items():
+            for ask in asks:
+                self._asks.add(ask, words, kind)
 
     # ------------------------------------------------------------ facts
 
     def fact(self, text: str) -> ReadFact | None:
         """Return a parsed sentence, or None if it matches no template."""
         text = text.strip()
-        if len(text) > _LONGEST:
-            return None
-        for values, meaning in self._facts.matches(text):
-            return self._read(values, meaning)
-        for values, (by, place) in self._notes.matches(text):
-            read = self.fact(values["fact"])
-            if read and read.kind == "relation" and not {"date", "source"} & {*read.values}:
-                rank = self.day(values[by]) if by == "date" else place
-                return read._replace(values={**read.values, by: values[by]}, rank=rank)
+        for values, kind, relation in self._facts.matches(text):
+            if kind == "relation":
+                values = {"subject": values["a"], "object": values["b"]}
+            return ReadFact(kind, values, relation)
+        for note, *_ in self._notes.matches(text):
+            read = self.fact(note["fact"])
+            if read and read.kind == "relation" and "date" not in read.values:
+                values = {**read.values, "date": note["date"]}
+                return read._replace(values=values, rank=self.day(note["date"]))
         return None
-
-    def _read(self, values: dict[str, str], meaning: tuple[str, str]) -> ReadFact:
-        kind, word = meaning
-        if kind == "relation":
-            names = {"a": "subject", "b": "object"}
-            return ReadFact(kind, {names[slot]: value for slot, value in values.items()}, word)
-        if kind == "event":
-            return ReadFact(kind, {**values, "did": word}, rank=self.day(values["when"]))
-        return ReadFact(kind, {**values, "direction": word} if kind == "step" else values)
 
     def turn(self, text: str) -> Turn | None:
         """Return a parsed turn of a conversation, or None if it matches no template.
@@ -314,16 +282,15 @@ class Reader:
         >>> Reader(load("en")).turn("Corwin: Halwen's door code is not 1234 but 1254.")
         Turn(kind='correct', speaker='Corwin', topic=('Halwen', 'code'), value='1254')
         """
-        if len(text) <= _LONGEST:
-            for talk, _ in self._talks.matches(text):
-                for values, (kind, _) in self._turns.matches(talk["said"]):
-                    topic = self._topic(values, talk["speaker"])
-                    return Turn(kind, talk["speaker"], topic, values.get("value", ""))
+        for talk, *_ in self._talks.matches(text):
+            for values, kind, _ in self._turns.matches(talk["said"]):
+                topic = self._topic(values, talk["speaker"])
+                return Turn(kind, talk["speaker"], topic, values.get("value", ""))
         return None
 
     def talk(self, text: str) -> Turn | None:
         """Return a parsed question about a conversation, or None."""
-        for values, (kind, _) in self._asks_of_talk.matches(text if len(text) <= _LONGEST else ""):
+        for values, kind, _ in self._asks_of_talk.matches(text):
             return Turn(kind, "", self._topic(values, ""), "")
         return None
 
@@ -342,31 +309,27 @@ class Reader:
         >>> Reader(load("da")).day("24. december")
         1224
         """
-        for match in filter(None, (form.fullmatch(text) for form in self._dates)):
-            return 100 * (self._months.index(match["month"]) + 1) + int(match["day"])
-        return 0
+        if not re.fullmatch(self._date, text):
+            return 0
+        (day,) = re.findall(r"\d+", text)
+        return 100 * (self._months.index(re.findall(r"[^\W\d]+", text)[-1]) + 1) + int(day)
 
     # ------------------------------------------------------------ questions
 
     def question(self, text: str) -> ReadQuestion | None:
         """Return a parsed question, or None if it matches no template."""
-        text, asked_rule = text.strip(), None
-        if len(text) > _LONGEST:
-            return None
-        if match := self._unless.fullmatch(text):
-            text = match["question"]
-        for rule, words in self._rules.items():
-            if text.startswith(f"{words} "):
-                text, asked_rule = text.removeprefix(f"{words} "), rule
-        for values, (kind, word) in self._asks.matches(text):
-            if kind == "path":
-                for start, path in self._meant(values["x"], RELATIONS[word][0]):
-                    return ReadQuestion(kind, {"start": start}, (*path, word), asked_rule)
-            elif asked_rule is None:
-                values |= {"did": word} if kind == "what" else {}
+        text = text.strip().removesuffix(self._unless)
+        rule = self._semantic["notes"]["date_rule"] + " "
+        for values, kind, relation in self._asks.matches(text.removeprefix(rule)):
+            if kind != "path":
                 values.pop("letters", None)
                 moves = values.pop("moves", None)
+                if "do" in values:
+                    values["did"] = self._did[values.pop("do")]
                 return ReadQuestion(kind, values, moves=tuple(moves.split(", ")) if moves else ())
+            for start, path in self._meant(values["x"], RELATIONS[relation][0]):
+                dated = text.startswith(rule)
+                return ReadQuestion(kind, {"start": start}, (*path, relation), dated)
         return None
 
     def _meant(
@@ -380,29 +343,23 @@ class Reader:
         match = self._starts[kind].fullmatch(phrase)
         if match and not match["name"][0].islower():
             yield match["name"], ()
-        for values, (_, name) in self._phrases.matches(phrase):
-            of, to = RELATIONS[name]
-            if to == kind:
-                for start, path in self._meant(values["x"], of, depth + 1):
-                    yield start, (*path, name)
-        for name, ending in self._owned.items():
-            of, to = RELATIONS[name]
-            owner = self.bare(phrase.removesuffix(ending)) if phrase.endswith(ending) else ""
-            if owner and to == kind:
-                for start, path in self._meant(owner, of, depth + 1):
-                    yield start, (*path, name)
+        inner = [(relation, values["x"]) for values, _, relation in self._phrases.matches(phrase)]
+        for relation, table in self._semantic["relations"].items():
+            own = table["own"].removeprefix("{x}") if "own" in table else ""
+            if own and phrase.endswith(own):
+                inner.append((relation, self._bare(phrase.removesuffix(own))))
+        for relation, part in inner:
+            of, to = RELATIONS[relation]
+            if part and to == kind:
+                for start, path in self._meant(part, of, depth + 1):
+                    yield start, (*path, relation)
 
-    def bare(self, text: str) -> str:
-        """Return a name without its genitive ending, or an empty text if it has none.
-
-        >>> from rulerlib.languages import load
-        >>> Reader(load("da")).bare("Ulruns"), Reader(load("da")).bare("Ulrun")
-        ('Ulrun', '')
-        """
-        letters = self._genitive["letters"]
+    def _bare(self, text: str) -> str:
+        """Return a name without its genitive ending, or an empty text if it has none."""
+        genitive = self._semantic["genitive"]
         for form, sharp in (("after", True), ("ending", False)):
-            bare = text.removesuffix(self._genitive[form])
-            if bare and bare != text and (bare[-1] in letters) == sharp:
+            bare = text.removesuffix(genitive[form])
+            if bare and bare != text and (bare[-1] in genitive["letters"]) == sharp:
                 return bare
         return ""
 

@@ -232,12 +232,6 @@ class Semantic(Episodes):
     knobs: Knobs
     section = "semantic"
 
-    @property
-    def limit(self) -> int:
-        """The number of episodes whose questions do not repeat."""
-        numbers = (len(self._paths[kind]) * self.names.count(kind) for kind in STARTS)
-        return min(numbers) * len(STARTS) // self.most_probes
-
     @functools.cached_property
     def _paths(self) -> dict[str, list[tuple[str, ...]]]:
         """The paths from each kind of start in random order; half of the answers are people."""

@@ -29,9 +29,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -46,13 +46,8 @@ QUESTIONS = ("length", "route", "stand")
 # The longest route that is asked for, and the maximum number of shortest routes to its goal.
 LONGEST, ROUTES = 7, 24
 
-# The maximum number of questions about an episode; lengths do not repeat.
-PROBES = 12
-
 # What may be between the letters of a route.
 _BETWEEN = re.compile(r"[\s,.;:!>–→-]+")
-
-WORDS = ("numbers", "units", "adjectives", "places")
 
 Steps = Mapping[str, Mapping[str, str]]
 """A map: for each place, the place that each letter of a direction leads to."""
@@ -70,18 +65,15 @@ class Knobs:
     Attributes
     ----------
     grid_size
-        The number of cells along each side of the grid, 3 to 12.
+        The number of cells along each side of the grid, 3 to 8.
     obstacle_density
         The share of blocked cells, 0 to 0.4.
     """
 
-    grid_size: int = Field(5, ge=3, le=12)
+    grid_size: int = Field(5, ge=3, le=8)
     obstacle_density: float = Field(0.2, ge=0, le=0.4)
-
-    @property
-    def most_probes(self) -> int:
-        """The maximum number of questions about an episode."""
-        return PROBES
+    # Lengths do not repeat in an episode.
+    most_probes: ClassVar[int] = 12
 
     @property
     def lengths(self) -> range:
@@ -93,21 +85,16 @@ class Knobs:
 # --- The grid ----------------------------------------------------------------------------------
 
 
-def spread(start: Any, around: Callable[[Any], Iterable[Any]]) -> dict[Any, int]:
-    """Return the distance from a start of everything that is connected to it, the nearest first."""
-    steps, queue = {start: 0}, [start]
-    for place in queue:
-        for other in around(place):
-            if other not in steps:
-                steps[other] = steps[place] + 1
-                queue.append(other)
-    return steps
-
-
-def _beside(cell: Cell, free: Container[Cell]) -> list[Cell]:
-    """Return the free cells beside a cell."""
-    beside = ((cell[0] + right, cell[1] + up) for right, up in DIRECTIONS.values())
-    return [other for other in beside if other in free]
+def _joined(cells: Collection[Cell]) -> dict[Cell, dict[str, Cell]]:
+    """Return for each free cell the free cells beside it, by direction."""
+    return {
+        (right, up): {
+            name: (right + east, up + north)
+            for name, (east, north) in DIRECTIONS.items()
+            if (right + east, up + north) in cells
+        }
+        for right, up in cells
+    }
 
 
 def draw(size: int, density: float, longest: int, rng: Random) -> list[Cell]:
@@ -121,21 +108,18 @@ def draw(size: int, density: float, longest: int, rng: Random) -> list[Cell]:
         free = dict.fromkeys(grid)
         while len(free) > wanted:
             cell = rng.choice(grid)
-            if cell not in free:
-                continue
             # There is always a cell without which the others stay connected.
-            others = free.keys() - {cell}
-            if len(spread(next(iter(others)), lambda at: _beside(at, others))) == len(others):  # noqa: B023
-                del free[cell]
-        for cell in free:
-            if max(spread(cell, lambda at: _beside(at, free)).values()) >= longest:  # noqa: B023
-                return list(free)
+            others = dict.fromkeys(other for other in free if other != cell)
+            if len(distances(_joined(others), next(iter(others)))) == len(others):
+                free = others
+        joined = _joined(free)
+        if any(max(distances(joined, cell).values()) >= longest for cell in free):
+            return list(free)
 
 
 def walks(cells: Sequence[Cell], rng: Random) -> list[list[Cell]]:
     """Return walks that together pass every connection between two cells once."""
-    free = set(cells)
-    left = {cell: _beside(cell, free) for cell in cells}
+    left = {cell: [*beside.values()] for cell, beside in _joined(cells).items()}
     for others in left.values():
         rng.shuffle(others)
     drawn = []
@@ -181,9 +165,15 @@ def observed(
     return steps
 
 
-def distances(steps: Steps, goal: str) -> dict[str, int]:
-    """Return the number of steps to a goal from all places that are connected to it."""
-    return spread(goal, lambda place: steps.get(place, {}).values())
+def distances(steps: Mapping[Any, Mapping[str, Any]], goal: Any) -> dict[Any, int]:
+    """Return the number of steps to a goal from all places connected to it, the nearest first."""
+    away, queue = {goal: 0}, [goal]
+    for place in queue:
+        for other in steps.get(place, {}).values():
+            if other not in away:
+                away[other] = away[place] + 1
+                queue.append(other)
+    return away
 
 
 def routes(steps: Steps, start: str, goal: str) -> list[str]:
@@ -235,17 +225,12 @@ class Spatial(Episodes):
     knobs: Knobs
     section = "spatial"
 
-    @property
-    def limit(self) -> int:
-        """The number of episodes, which is the number of towns."""
-        return self.names.count("town")
-
     def _episode(self, index: int, probes: int) -> Episode:
         rng, knobs = Random(f"{self.seed} spatial {index}"), self.knobs
         town = self.names.name("town", index)
         cells = draw(knobs.grid_size, knobs.obstacle_density, knobs.lengths[-1], rng)
-        named = dict(zip(cells, self._places(len(cells), rng), strict=True))
-        facts = tuple(self._tell(town, named, rng))
+        places = rng.sample(self.wording["words"]["places"], len(cells))
+        facts = tuple(self._tell(town, dict(zip(cells, places, strict=True)), rng))
         # The number of the fact that tells the connection between two places.
         told_by = {}
         for fact in facts[1:]:
@@ -256,6 +241,22 @@ class Spatial(Episodes):
             rng = Random(f"{self.seed} spatial {index} {place}")
             questions.append(self._ask(index + place, town, steps, told_by, seen, rng))
         return Episode(f"spatial-{index}", facts, tuple(questions))
+
+    def _tell(self, town: str, named: Mapping[Cell, str], rng: Random) -> Iterator[Fact]:
+        """Yield the opening of the episode, and each step of all walks, one walk a day."""
+        say = self.wording["say"]
+        text, values = told(rng.choice(say["opening"]), {"town": town})
+        yield Fact(0, text, 0, values)
+        drawn, beside = walks(list(named), rng), _joined(named)
+        people = rng.sample(self.names.people, len(drawn))
+        numbers = itertools.count(1)
+        for day, (who, cells) in enumerate(zip(people, drawn, strict=True)):
+            for here, there in itertools.pairwise(cells):
+                (direction,) = (name for name, cell in beside[here].items() if cell == there)
+                words = {"who": who, "from": named[here], "to": named[there]}
+                words["direction"] = self.wording["directions"][direction][0]
+                text, values = told(rng.choice(say["step"] + say["walked"]), words)
+                yield Fact(next(numbers), text, day, values)
 
     def _ask(
         self,
@@ -269,26 +270,31 @@ class Spatial(Episodes):
         """Return a question about none of the pairs and walks in ``seen``."""
         turn, at = divmod(turn, len(QUESTIONS))
         kind, length = QUESTIONS[at], self.knobs.lengths[turn % len(self.knobs.lengths)]
-        directions = letters(self.language)
-        words, facts = {"town": town}, dict[str, Any]()
+        directions, facts = letters(self.language), dict[str, Any]()
         if kind == "stand":
             way, places = _stroll(steps, length, seen, rng)
-            start, goal = places[0], places[-1]
+            start, goal, facts["moves"] = places[0], places[-1], way
             spoken = {letter: word for word, letter in directions.items()}
-            words["moves"], facts["moves"] = ", ".join(spoken[letter] for letter in way), way
+            words = {"moves": ", ".join(spoken[letter] for letter in way)}
             pairs = [*itertools.pairwise(places)]
+            golds = self._place(goal)
         else:
             start, goal = _pair(steps, length, kind == "route", seen, rng)
-            words |= {"goal": goal, "letters": ", ".join(directions.values())}
-            pairs = _on_shortest_routes(steps, start, goal)
-        optimum = distances(steps, goal)[start]
-        if kind == "stand":
-            golds = self._place(goal)
-        elif kind == "length":
-            golds = self._number(optimum)
-        else:
+            words = {"goal": goal, "letters": ", ".join(directions.values())}
+            gone, left = distances(steps, start), distances(steps, goal)
+            # The connections that belong to some shortest route.
+            pairs = [
+                (place, other)
+                for place in gone
+                for other in steps[place].values()
+                if gone[place] + 1 + left[other] == left[start]
+            ]
             golds = tuple(routes(steps, start, goal))
-        text, _ = told(rng.choice(self.wording["ask"][kind]), words | {"start": start})
+            if kind == "length":
+                golds = self._number(len(golds[0]))
+        words |= {"town": town, "start": start}
+        text, _ = told(rng.choice(self.wording["ask"][kind]), words)
+        optimum = distances(steps, goal)[start]
         facts |= {"town": town, "start": start, "goal": goal, "optimum": optimum}
         # The opening says that paths lead both ways.
         needs = (0, *dict.fromkeys(told_by[pair] for pair in pairs))
@@ -306,48 +312,6 @@ class Spatial(Episodes):
         bare = rest if article in self.language.articles else place
         form = self.wording["golds"]["stand"]
         return tuple(dict.fromkeys((place, bare, form.format(place=place))))
-
-    def _places(self, count: int, rng: Random) -> list[str]:
-        """Return the names of ``count`` places; none is another one with an adjective."""
-        words = self.wording["words"]
-        places, adjectives = words["places"], words["adjectives"]
-        if count <= len(places):
-            return [place.partition(" / ")[0] for place in rng.sample(places, count)]
-        names = []
-        for number in rng.sample(range(len(places) * len(adjectives)), count):
-            place, adjective = divmod(number, len(adjectives))
-            article, _, noun = places[place].rpartition(" / ")[2].partition(" ")
-            names.append(f"{article} {adjectives[adjective]} {noun}")
-        return names
-
-    def _tell(self, town: str, named: Mapping[Cell, str], rng: Random) -> Iterator[Fact]:
-        """Yield the opening of the episode, and each step of all walks, one walk a day."""
-        say = self.wording["say"]
-        text, values = told(rng.choice(say["opening"]), {"town": town})
-        yield Fact(0, text, 0, values)
-        drawn = walks(list(named), rng)
-        people = rng.sample(self.names.people, len(drawn))
-        number = 0
-        for day, (who, cells) in enumerate(zip(people, drawn, strict=True)):
-            for here, there in itertools.pairwise(cells):
-                step = there[0] - here[0], there[1] - here[1]
-                direction = next(name for name, way in DIRECTIONS.items() if way == step)
-                words = {"who": who, "from": named[here], "to": named[there]}
-                words["direction"] = self.wording["directions"][direction][0]
-                text, values = told(rng.choice(say["step"] + say["walked"]), words)
-                number += 1
-                yield Fact(number, text, day, values)
-
-
-def _on_shortest_routes(steps: Steps, start: str, goal: str) -> list[tuple[str, str]]:
-    """Return the connections that belong to some shortest route."""
-    gone, left = distances(steps, start), distances(steps, goal)
-    return [
-        (place, other)
-        for place in gone
-        for other in steps[place].values()
-        if gone[place] + 1 + left[other] == left[start]
-    ]
 
 
 def _pair(
@@ -376,10 +340,11 @@ def _stroll(
     while True:
         places, way = [rng.choice(sorted(steps))], ""
         for _ in range(length):
+            beside = steps[places[-1]]
             onward = {
                 letter: place
-                for letter, place in steps[places[-1]].items()
-                if place not in places[-2:-1] or len(steps[places[-1]]) == 1
+                for letter, place in beside.items()
+                if place not in places[-2:-1] or len(beside) == 1
             }
             letter = rng.choice([*onward])
             way += letter

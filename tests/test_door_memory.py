@@ -132,29 +132,6 @@ def test_everything_in_one_text_does_not_fit(student, tmp_path, module):
     assert {row["recall"] for row in rows(job)} == {"1.0"}, "recalled, but no room"
 
 
-INVENTS = [
-    # All values in one text, a sentence for each combination, and a text for each value.
-    "words = [word.strip('.,') for text in texts for word in text.split()[:12]]\n"
-    "        return [', '.join(words)]",
-    "return [' '.join(text.replace(text.split()[-1], other.split()[-1])\n"
-    "                 for text in texts[:9] for other in texts[:9])]",
-    "parts = question.rstrip('?').split()\n"
-    "        return [f\"{' '.join(parts[1:])} {text.rstrip('.')}.\" for text in texts[:k]]",
-]
-
-
-@pytest.mark.parametrize("recall", INVENTS, ids=["list", "sentences", "texts"])
-def test_texts_with_every_value_deliver_nothing(student, tmp_path, module, recall):
-    (job,) = matrix(
-        tmp_path / "runs", preset_names=[preset(tmp_path, module(f"{KEEPS}        {recall}\n"))],
-        sizes=[8], languages=["en"], changes={"recall_tokens": 2000},
-    )  # fmt: skip
-    assert not finished([job])
-    _, in_prompt, recall_at_5 = score(job)
-    assert in_prompt <= 0.25
-    assert recall_at_5 <= 0.25
-
-
 SNOOPS = """
 import gc, inspect, json, os, pathlib, sys
 WORDS = []

@@ -314,7 +314,6 @@ def runs_of(
 def answered(run: Run, before: int, count: int) -> pd.DataFrame:
     """Ask the questions of a run from ``before`` up to ``count``, and return their scores."""
     run = replace(run, num_samples=count)
-    run.make_data()
     for cell in run.cells:
         run.ask(cell, count)
     return scored(pair for pair in run.predictions() if pair[1].index >= before)

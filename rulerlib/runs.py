@@ -448,28 +448,20 @@ class Run:
     # --- Files and answers -----------------------------------------------------------------------
 
     def questions(self, cell: Cell) -> Path:
-        """Return the file of a cell's questions, or that of ``data``."""
-        if self._is_given(cell):
-            return self.given[cell.task, cell.length]
-        return cell.questions(self.root)
-
-    def answers(self, cell: Cell) -> Path:
-        """Return the file of a cell's answers."""
-        return cell.answers(self.root)
-
-    def make_data(self, cells: Sequence[Cell] | None = None) -> list[Path]:
-        """Write the questions of some cells (default: `cells`), or reuse existing files.
+        """Return the file of a cell's questions, which is written if it does not exist yet.
 
         Raises
         ------
         RunMismatchError, DataError, BusyError, ParameterError
             As `dataset` and `rulerlib.store.write_questions`.
         """
-        cells = self.cells if cells is None else cells
-        for cell in cells:
-            if not self._is_given(cell):
-                store.write_questions(self.dataset(cell), self.questions(cell).parent)
-        return [self.questions(cell) for cell in cells]
+        if self._is_given(cell):
+            return self.given[cell.task, cell.length]
+        return store.write_questions(self.dataset(cell), cell.questions(self.root).parent)
+
+    def answers(self, cell: Cell) -> Path:
+        """Return the file of a cell's answers."""
+        return cell.answers(self.root)
 
     def predict(self) -> list[Path]:
         """Ask the model all questions that it has not answered yet.
@@ -482,7 +474,7 @@ class Run:
         Raises
         ------
         RulerError
-            As `make_data` and `rulerlib.predict.predict`.
+            As `questions` and `rulerlib.predict.predict`.
         """
         return self._predict(self.cells, f"{self.name}, {self.language}")
 
@@ -493,7 +485,9 @@ class Run:
     def _predict(self, cells: Sequence[Cell], title: str) -> list[Path]:
         if not cells:
             return []
-        self.make_data(cells)
+        # All questions first, because they may show that a parameter cannot work.
+        for cell in cells:
+            self.questions(cell)
         longest = max(cell.length for cell in cells)
         models.reserve(self.loaded_engine, longest + self.format.thinking_tokens)
         # Attention makes long prompts slower still, but nobody knows by how much.
@@ -505,12 +499,13 @@ class Run:
 
     def ask(self, cell: Cell, count: int, progress: Progress | None = None) -> None:
         """Ask the first questions of a cell, see `rulerlib.predict.predict`."""
+        questions = self.questions(cell)
         as_made = self._is_given(cell) and self.format == PromptFormat()
-        stated = store.read_metadata(self.questions(cell)).get("tokens_to_generate")
+        stated = store.read_metadata(questions).get("tokens_to_generate")
         default = tasks.resolve(cell.task).tokens_to_generate
         room = self.decoding.tokens_to_generate or stated or default
         prediction.predict(
-            self.questions(cell),
+            questions,
             self.loaded_engine,
             self.answers(cell),
             None if as_made else self.format,

@@ -85,4 +85,4 @@ def test_each_notebook_runs_with_each_format(name, content, tasks, tmp_path):
 )
 def test_settings_that_need_more_than_the_file_are_refused(changes, message, tmp_path):
     with pytest.raises(ParameterError, match=message):
-        run_of("qa", squad(3), tmp_path, **changes).make_data()
+        run_of("qa", squad(3), tmp_path, **changes)

@@ -276,7 +276,8 @@ def test_files_of_nvidia_can_be_run(served, tmp_path):
 
 
 def test_written_questions_keep_their_prompt_format(talker, tmp_path):
-    [path] = run(talker, tmp_path, format=PromptFormat(chat=False)).make_data()
+    plain = run(talker, tmp_path, format=PromptFormat(chat=False))
+    path = plain.questions(plain.cells[0])
     given = run(talker, tmp_path, data=str(path.parent.parent))
     given.predict()
     settings_ = given.answers(given.cells[0]).with_suffix(".settings.json")

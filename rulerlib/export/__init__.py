@@ -1,8 +1,5 @@
-"""Exports: questions as Parquet, scores as a CSV table, tasks for other harnesses.
+"""Exports: questions as JSON lines, as Parquet and as tasks for other harnesses.
 
->>> from rulerlib.export import parquet, scores
->>> parquet.write("runs/lille/da/4096/data/vt/validation.jsonl", "vt.parquet")  # doctest: +SKIP
->>> scores.write(run, "scores.csv")  # doctest: +SKIP
-
-``rulerlib export`` writes tasks for other harnesses, see `rulerlib.export.formats`.
+``rulerlib export`` writes files (`rulerlib.export.formats`). inspect_ai asks the same questions
+without files (`rulerlib.export.inspect_ai`).
 """

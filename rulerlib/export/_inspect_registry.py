@@ -10,29 +10,20 @@ Questions and scores come from `rulerlib.export.inspect_ai`.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import inspect_ai
+from inspect_ai import dataset, model, scorer, solver
+from inspect_ai._util.error import PrerequisiteError
+from rich.markup import escape
+
 import rulerlib
-from rulerlib import packages, tasks
+from rulerlib import tasks
 from rulerlib.errors import RulerError
 from rulerlib.export import inspect_ai as ours
 from rulerlib.tasks import documents
-
-
-def _load(name: str) -> Any:
-    return packages.load(name, "inspect", "Running our tasks in inspect_ai")
-
-
-ai = _load("inspect_ai")
-dataset = _load("inspect_ai.dataset")
-model = _load("inspect_ai.model")
-scorer = _load("inspect_ai.scorer")
-solver = _load("inspect_ai.solver")
-errors = _load("inspect_ai._util.error")
-markup = _load("rich.markup")
 
 # inspect_ai loads this module before it changes to the folder of a task file.
 _START = os.getcwd()
@@ -55,13 +46,13 @@ def _one_sentence() -> Iterator[None]:
     try:
         yield
     except RulerError as error:
-        raise errors.PrerequisiteError(markup.escape(str(error))) from error
+        raise PrerequisiteError(escape(str(error))) from error
 
 
 def _evaluated_model() -> tuple[str, str | None]:
     """Return the provider of the model that is evaluated, and the tokenizer of a local one."""
     try:
-        evaluated = model.get_model()
+        evaluated: Any = model.get_model()
     except ValueError:
         # A task made in Python, before a model is chosen.
         return "", None
@@ -76,7 +67,7 @@ def _task(name: str, family: str | None) -> Callable[..., Any]:
         with _one_sentence():
             posed = ours.pose(family, *_evaluated_model(), **parameters)
         samples = [dataset.Sample(**record) for record in posed.records]
-        return ai.Task(
+        return inspect_ai.Task(
             dataset=dataset.MemoryDataset(samples, name=name),
             solver=ask(posed.template),
             scorer=judged(posed.tasks),
@@ -85,33 +76,21 @@ def _task(name: str, family: str | None) -> Callable[..., Any]:
         )
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"Return the tasks of {family or 'RULER'} as one task of inspect_ai."
-    kind = inspect.Parameter
-    named = [
-        kind(parameter, kind.KEYWORD_ONLY, default=default)
-        for parameter, default in ours.parameters(family).items()
-    ]
-    # Unknown names are passed on, so that we reject them; inspect_ai would only warn.
-    others = kind("parameters", kind.VAR_KEYWORD)
-    make.__signature__ = inspect.Signature([*named, others])  # type: ignore[attr-defined]
-    task: Callable[..., Any] = ai.task(make, name=name)
-    return task
+    made: Callable[..., Any] = inspect_ai.task(name=name)(make)
+    return made
 
 
 def released(**parameters: Any) -> dict[str, Any]:
     """Return the parameters of the family ``drop`` that ask all of the released DROP.
 
-    Given parameters take precedence; with ``data`` they are returned unchanged.
+    Given parameters take precedence.
 
     Raises
     ------
     ParameterError, DataError, MissingExtraError
         If the source cannot be read.
     """
-    values = {name: value for name, value in parameters.items() if value is not None}
-    if "data" in values:
-        return values
-    values = {**_RELEASED, **values}
+    values = {**_RELEASED, **parameters}
     return {"num_samples": documents.opened(values["source"]).num_questions, **values}
 
 
@@ -124,7 +103,7 @@ def released_drop(**parameters: Any) -> Any:
         return TASKS["drop"](**released(**parameters))
 
 
-@solver.solver  # type: ignore[untyped-decorator]
+@solver.solver
 def ask(template: str | None) -> Any:
     """Return a solver with the answer length of each task."""
 
@@ -150,25 +129,21 @@ def _fit(loaded: Any, template: str, chat: bool) -> None:
     loaded.api.tokenizer_call_args = {"add_special_tokens": not chat}
 
 
-@scorer.scorer(  # type: ignore[untyped-decorator]
-    metrics={
-        "*": [
-            scorer.mean(),
-            scorer.stderr(cluster="cluster"),
-            scorer.grouped(scorer.mean(), "task", all=False),
-        ]
-    }
-)
+_MEANS: list[Any] = [
+    scorer.mean(),
+    scorer.stderr(cluster="cluster"),
+    scorer.grouped(scorer.mean(), "task", all=False),
+]
+
+
+@scorer.scorer(metrics={"*": _MEANS})
 def judged(names: list[str]) -> Any:
     """Return a scorer with our measures, for an evaluation of some tasks."""
 
     async def score(state: Any, target: Any) -> Any:
-        judgement = ours.judge(state.output.completion, target.target, state.metadata)
-        return scorer.Score(
-            value=ours.spread(judgement["values"], state.metadata["task"], names),
-            answer=judgement["answer"],
-            metadata=judgement["facts"],
-        )
+        text, about = state.output.completion, state.metadata
+        values, answer = ours.judge(text, target.target, about)
+        return scorer.Score(value=ours.spread(values, about["task"], names), answer=answer)
 
     return score
 

@@ -1,4 +1,4 @@
-"""The same questions in the file formats of other harnesses, byte for byte.
+"""Questions in the file formats of other programs.
 
 ``rulerlib export niah_single_2,vt folder --to lm-eval --length 4096,8192 --language en``
 
@@ -7,36 +7,43 @@ In every format, the prompt is a sample's ``input`` followed by its ``answer_pre
 
 from __future__ import annotations
 
-import argparse
-import shlex
+import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from rulerlib import commands, files, store, tasks, tokens
+from rulerlib import commands, files, packages, store, tasks, tokens
 from rulerlib import languages as packs
 from rulerlib.dataset import Dataset
 from rulerlib.errors import one_of
-from rulerlib.export import lm_eval, parquet
+from rulerlib.export import lm_eval
 from rulerlib.parsing import settings, values_of
 from rulerlib.prompts import PromptFormat
+from rulerlib.samples import Sample
 
 _FORMAT = [item.name for item in fields(PromptFormat)]
+_OPTIONS = ("queries_per_context", "texts", "question_language")
 
 
-def datasets(
+def write(
+    to: str,
+    folder: str | Path,
     names: str | Sequence[str],
     languages: str | Sequence[str],
     lengths: int | str | Sequence[int],
     tokenizer: str,
     **options: Any,
-) -> list[Dataset]:
-    """Return a dataset for each language, length and task; no questions are made yet.
+) -> str:
+    """Write questions for each language, length and task; return the command that uses them.
 
     Parameters
     ----------
+    to
+        A key of `HARNESSES`.
+    folder
+        Where to write. It can be moved afterwards.
     names
         The tasks, see `rulerlib.tasks.names`.
     languages
@@ -51,128 +58,83 @@ def datasets(
     Raises
     ------
     ParameterError
-        If names, languages or lengths are missing or duplicates, or as
-        `rulerlib.dataset.Dataset`.
+        If there is no such format, a task cannot be scored by its name, the folder cannot be
+        written, or as `rulerlib.dataset.Dataset`. Raised before anything is written.
     DataError, MissingExtraError
-        As `rulerlib.dataset.Dataset`.
+        As `rulerlib.dataset.Dataset`, and if a package that writes the files is missing.
     """
+    fill, command = HARNESSES[one_of("to", to, HARNESSES)]
+    folder = files.named("folder", folder, "a folder for the questions")
     loaded = tokens.load(tokenizer)
-    return [
+    datasets = [
         Dataset(name, length, code, loaded, **options)
         for code in values_of("languages", languages, packs.available())
         for length in values_of("lengths", lengths)
         for name in tasks.names(names)
     ]
+    for dataset in datasets:
+        tasks.check_judged_by_name(dataset.task, dataset.row)
+    files.check_writable(folder)
+    fill(folder, datasets)
+    return command.format(folder=folder.resolve())
 
 
-def write(to: str, folder: str | Path, stated: Mapping[str, Any]) -> str:
-    """Write questions for a harness, and return the command that runs them there.
+def _jsonl(folder: Path, datasets: Sequence[Dataset]) -> None:
+    for dataset in datasets:
+        store.write_questions(dataset, folder / lm_eval.place(dataset))
 
-    Parameters
-    ----------
-    to
-        A key of `HARNESSES`.
-    folder
-        Where to write. It can be moved afterwards.
-    stated
-        The parameters of `datasets` by name.
+
+def _parquet(folder: Path, datasets: Sequence[Dataset]) -> None:
+    for dataset in datasets:
+        path = folder / lm_eval.place(dataset).replace("/data/", "/")
+        write_parquet(path.with_suffix(".parquet"), dataset, dataset.metadata)
+
+
+def write_parquet(path: Path, samples: Iterable[Sample], metadata: Mapping[str, Any]) -> None:
+    """Write samples as one Parquet file.
+
+    Its columns are the fields of `rulerlib.samples.Sample`, with parts and facts as JSON. The
+    schema has the metadata as JSON under the key ``rulerlib``. The package ``datasets`` reads it
+    with ``load_dataset("parquet", data_files=...)``.
 
     Raises
     ------
+    MissingExtraError
+        If `pyarrow` is not installed.
     ParameterError
-        If there is no such harness, it cannot score a task, or the folder cannot be written.
-        Raised before anything is written.
-    DataError, MissingExtraError
-        As `rulerlib.dataset.Dataset`, and if a package that writes the files is missing.
+        If the file cannot be written.
     """
-    harness = HARNESSES[one_of("to", to, HARNESSES)]
-    folder = files.named("folder", folder, "a folder for the questions")
-    made = datasets(**stated)
-    for dataset in made:
-        tasks.check_judged_by_name(dataset.task, dataset.row)
-    files.check_writable(folder)
-    harness.fill(folder, made)
-    first, where = made[0], shlex.quote(str(folder.resolve()))
-    families = {dataset.row.family: None for dataset in made}
-    if len(families) > 1 and all(dataset.task in tasks.RULER for dataset in made):
-        families = {"ruler": None}
-    lines = [
-        harness.command.format(folder=where, place=_place(first), count=len(first), family=family)
-        for family in families
-    ]
-    return "\n".join(dict.fromkeys(lines))
-
-
-def _place(dataset: Dataset) -> str:
-    return f"{dataset.metadata['language']}/{dataset.length}"
-
-
-def _jsonl(folder: Path, made: Sequence[Dataset]) -> None:
-    for dataset in made:
-        store.write_questions(dataset, folder / _place(dataset) / "data" / dataset.task)
-
-
-def _parquet(folder: Path, made: Sequence[Dataset]) -> None:
-    for dataset in made:
-        path = folder / _place(dataset) / f"{dataset.task}.parquet"
-        parquet.write_samples(path, dataset, dataset.metadata)
-
-
-class Harness(NamedTuple):
-    """A harness: the function that fills a folder for it, and the command that runs it there.
-
-    ``command`` may use ``folder``, and ``place`` and ``count`` of the first dataset. A command with
-    ``family`` is printed for each family.
-    """
-
-    fill: Callable[[Path, Sequence[Dataset]], None]
-    command: str
+    pa = packages.load("pyarrow", "hub", "Writing Parquet")
+    pq = packages.load("pyarrow.parquet", "hub", "Writing Parquet")
+    rows = []
+    for sample in samples:
+        row = {"id": "", "cluster": "", "golds": [], "facts": {}, **sample.to_dict()}
+        row |= {name: json.dumps(row[name], ensure_ascii=False) for name in ("parts", "facts")}
+        rows.append(row)
+    table = pa.Table.from_pylist(rows).replace_schema_metadata({"rulerlib": json.dumps(metadata)})
+    with files.replacing(path) as file:
+        pq.write_table(table, file.buffer)
 
 
 HARNESSES = {
-    "jsonl": Harness(_jsonl, "{folder}/{place}/data"),
-    "inspect": Harness(
-        _jsonl,
-        "inspect eval rulerlib/{family} -T data={folder}/{place}/data -T num_samples={count}"
-        " --model hf/MODEL",
-    ),
-    "lm-eval": Harness(
+    "jsonl": (_jsonl, "{folder}"),
+    "lm-eval": (
         lm_eval.fill,
-        f"lm_eval --include_path {{folder}} --tasks {lm_eval.ALL} --model hf"
+        f"lm_eval --include_path '{{folder}}' --tasks {lm_eval.ALL} --model hf"
         " --model_args pretrained=MODEL --batch_size 1",
     ),
-    "parquet": Harness(_parquet, "hf upload OWNER/NAME {folder} --repo-type dataset"),
+    "parquet": (_parquet, "hf upload OWNER/NAME '{folder}' --repo-type dataset"),
 }
-"""The harnesses by name."""
-
-
-def stated(given: argparse.Namespace) -> dict[str, Any]:
-    """Return parsed options as the parameters of `datasets`.
-
-    Raises
-    ------
-    ParameterError
-        If an option has no name, or a parameter of the format cannot work.
-    """
-    knobs = settings("p", given.p, "queries_per_context=5")
-    form = {name: knobs.pop(name) for name in [*knobs] if name in _FORMAT}
-    names = ("queries_per_context", "texts", "question_language")
-    options = {name: knobs.pop(name) for name in names if name in knobs}
-    return {
-        "names": given.tasks, "languages": given.language, "lengths": given.length,
-        "tokenizer": given.tokenizer, "num_samples": given.samples, "seed": given.seed,
-        "room": knobs.pop("tokens_to_generate", None), "knobs": knobs,
-        "format": PromptFormat(**form), **options,
-    }  # fmt: skip
+"""For each format, the function that fills a folder, and the command that uses the folder."""
 
 
 @commands.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write questions for a harness, print the command that runs them, and return the exit code."""
+    """Write questions, print the command that uses them, and return the exit code."""
     reader = commands.parser(
         "rulerlib.export.formats",
-        "TASKS FOLDER --to HARNESS [options]",
-        "Write the same questions, byte for byte, in the format of another harness.",
+        "TASKS FOLDER --to FORMAT [options]",
+        "Write questions for another harness or program, the same bytes on any machine.",
         "qa_1,vt harness --to lm-eval --length 4096 --language en",
     )
     reader.add_argument("tasks", help="names with commas; ruler: all thirteen")
@@ -188,7 +150,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="queries_per_context, texts, a knob, or a parameter of the format: chat, ...",
     )  # fmt: skip
     given = reader.parse_args(arguments)
-    print(write(given.to, given.folder, stated(given)))
+    knobs = settings("p", given.p, "queries_per_context=5")
+    form = {name: knobs.pop(name) for name in [*knobs] if name in _FORMAT}
+    options = {name: knobs.pop(name) for name in _OPTIONS if name in knobs}
+    print(
+        write(
+            given.to, given.folder, given.tasks, given.language, given.length, given.tokenizer,
+            num_samples=given.samples, seed=given.seed, room=knobs.pop("tokens_to_generate", None),
+            format=PromptFormat(**form), knobs=knobs, **options,
+        )
+    )  # fmt: skip
     return 0
 
 

@@ -10,8 +10,8 @@ With the extra ``inspect`` every family is a task there, and ``rulerlib/ruler`` 
 >>> question = posed.records[0]
 >>> question["id"], [message["role"] for message in question["input"]], len(question["target"])
 ('niah_multivalue-0', ['user'], 4)
->>> judged = judge(", ".join(question["target"]), question["target"], question["metadata"])
->>> judged["values"]["all_match"], judged["values"]["recall"]
+>>> values, answer = judge(", ".join(question["target"]), question["target"], question["metadata"])
+>>> values["all_match"], values["recall"]
 (1.0, 1.0)
 """
 
@@ -19,13 +19,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import islice
 from typing import Any
 
-from rulerlib import samples, store, tasks, tokens
+from rulerlib import tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, one_of
 from rulerlib.models import Request
@@ -33,7 +31,6 @@ from rulerlib.models.cutting import find_stop
 from rulerlib.parts import parts_to_data
 from rulerlib.prompts import Frame, PromptFormat, split_thinking
 from rulerlib.samples import Sample
-from rulerlib.tasks import Task
 
 LOCAL = "hf"
 """The provider of inspect_ai whose models run in this process, by transformers."""
@@ -53,8 +50,7 @@ class AskedParameters:
     Parameters
     ----------
     task
-        Names, see `rulerlib.tasks.names`. ``"all"`` means all tasks of the family
-        that support the given knobs.
+        Names, see `rulerlib.tasks.names`. ``"all"`` means all tasks of the family.
     length, language, num_samples, seed, queries_per_context
         See `rulerlib.dataset.Dataset`; ``num_samples`` counts for each task. For tasks
         with a single passage in every prompt (``drop_1``), a length is an upper limit, by default
@@ -72,9 +68,6 @@ class AskedParameters:
         does not think first; otherwise ``"user"``.
     texts
         The user's own text, a file or a folder, for the tasks that read texts.
-    data
-        Existing questions instead of new ones, see `rulerlib.store.find_questions`; language,
-        lengths and knobs come from the files.
     """
 
     task: str | Sequence[str] = "all"
@@ -90,7 +83,6 @@ class AskedParameters:
     thinking_tokens: int = 0
     answer_prefix: str | None = None
     texts: str | None = None
-    data: str | None = None
 
 
 @dataclass(frozen=True)
@@ -102,50 +94,21 @@ class Posed:
     records
         Each question as plain data, in the fields of inspect_ai's ``Sample``: ``input``
         (messages), ``target``, ``id`` and ``metadata``. These hold task, language, length, index,
-        cluster, depths, parts, golds and facts of the sample, and ``max_tokens``, ``stop``,
+        source ID, cluster, depths, parts and golds of the sample, and ``max_tokens``, ``stop``,
         ``chat`` and ``thinks`` for its answer.
     template
         A chat template that writes exactly the counted prompt, for a model in this process. None
         for other models, whose servers have their own.
+    tasks
+        The names of the tasks that are asked.
     """
 
     records: list[dict[str, Any]]
     template: str | None
-
-    @property
-    def tasks(self) -> list[str]:
-        """The names of the tasks that are asked."""
-        return [*dict.fromkeys(record["metadata"]["task"] for record in self.records)]
+    tasks: list[str]
 
 
-@dataclass(frozen=True)
-class _Questions:
-    """Samples of one task at one length, with the tokens and the stop strings of their answers."""
-
-    length: int
-    samples: Iterable[Sample]
-    tokens_to_generate: int
-    stop: Sequence[str]
-
-
-_COMMON = {item.name: item.default for item in fields(AskedParameters)}
-
-
-def parameters(family: str | None) -> dict[str, Any]:
-    """Return the parameters of a family's task with their defaults, the knobs among them.
-
-    A knob's default is None, the value of the task. ``family`` None means all thirteen tasks of
-    RULER, which have no knobs in common.
-    """
-    knobs: Iterable[str] = ()
-    if family:
-        knobs = [item.name for item in fields(tasks.families()[family])]  # type: ignore[arg-type]
-    return {**dict.fromkeys(knobs), **_COMMON}
-
-
-def pose(
-    family: str | None, provider: str, local: str | None = None, **given_parameters: Any
-) -> Posed:
+def pose(family: str | None, provider: str, local: str | None = None, **given: Any) -> Posed:
     """Return the questions of a family as messages for a model.
 
     If no tokenizer counts the question, a part with the role ``system`` is a message of its own.
@@ -154,182 +117,103 @@ def pose(
     Parameters
     ----------
     family
-        A name in `rulerlib.tasks.families`. If None, RULER's thirteen tasks.
+        A name in `rulerlib.tasks.families`. If None, RULER's thirteen tasks, which have no knobs in
+        common.
     provider
         The provider of the model: ``"hf"``, ``"openai"``, ...
     local
         The tokenizer of a model of the provider `LOCAL`.
-    given_parameters
-        Some of `parameters`; None stands for the default.
+    given
+        Fields of `AskedParameters`, and the family's knobs; None stands for the default.
 
     Raises
     ------
     ParameterError
         If a parameter is unknown (names the nearest) or not allowed.
     DataError, MissingExtraError
-        As `rulerlib.dataset.Dataset` and `rulerlib.store.find_questions`.
+        As `rulerlib.dataset.Dataset`.
     """
-    for name in given_parameters:
-        one_of("the parameter name", name, parameters(family))
-    values = {name: value for name, value in given_parameters.items() if value is not None}
-    knobs = {name: value for name, value in values.items() if name not in _COMMON}
-    chosen = AskedParameters(**{name: values[name] for name in values if name not in knobs})
-    rows = _rows(family, chosen.task, knobs)
+    common = [item.name for item in fields(AskedParameters)]
+    of_family: Any = [tasks.families()[family]] if family else []
+    names = [item.name for each in of_family for item in fields(each)]
+    values = {
+        one_of("the parameter name", name, [*names, *common]): value
+        for name, value in given.items()
+        if value is not None
+    }
+    knobs = {name: value for name, value in values.items() if name not in common}
+    asked = AskedParameters(**{name: values[name] for name in common if name in values})
+    if family:
+        rows = {name: tasks.resolve(name, **knobs) for name in tasks.names(asked.task, family)}
+    else:
+        chosen = tasks.names("ruler" if asked.task == "all" else asked.task)
+        rows = {one_of("task", name, tasks.RULER): tasks.resolve(name) for name in chosen}
     # A task with a single passage in every prompt has no length unless one is given.
     limited = "length" in values or not all(getattr(row, "alone", False) for row in rows.values())
-    if not limited:
-        chosen = replace(chosen, length=UNLIMITED)
-    feed = _feed(provider, chosen, local, needed=limited and not chosen.data)
-    seen = Counter[str]()
+    tokenizer = tokens.load(name) if (name := asked.tokenizer or local) else None
+    if limited and not tokenizer:
+        allowed = "given (-T tokenizer=NAME), because the model does not run on this machine"
+        raise ParameterError("tokenizer", None, allowed)
+    place = "assistant" if provider in CONTINUES and not asked.thinking_tokens else "user"
+    place = asked.answer_prefix or place
+    form = PromptFormat(asked.chat, None, place, asked.thinking, asked.thinking_tokens)
+    # Servers are assumed to apply a chat template.
+    frame, thinks, template = Frame(chat=True, format=form), False, None
+    if tokenizer and provider == LOCAL:
+        counted = form.frame(tokenizer)
+        thinks, template = counted.thinks, _template(counted)
+        frame = Frame(chat=counted.chat, format=form)
+    elif tokenizer:
+        frame = replace(frame, turns=form.frame(tokenizer).turns)
     records = []
-    for part in _given(chosen, rows) if chosen.data else _made(chosen, rows, knobs, feed):
-        length = part.length if limited or chosen.data else None
-        for sample in part.samples:
-            name = sample.id or f"{sample.task}-{sample.index}"
-            seen[name] += 1
-            record = {
-                "input": feed.messages(sample),
-                "target": sample.outputs,
-                "id": name if seen[name] == 1 else f"{name} ({seen[name]})",
-                "metadata": {
-                    **_about(sample, length),
-                    "max_tokens": part.tokens_to_generate + chosen.thinking_tokens,
-                    "stop": list(part.stop),
-                    "chat": feed.frame.chat,
-                    "thinks": feed.thinks,
-                },
-            }
-            records.append(record)
-    return Posed(records, feed.template)
-
-
-def _rows(
-    family: str | None, chosen: str | Sequence[str], knobs: Mapping[str, Any]
-) -> dict[str, Task]:
-    """Return the tasks by name. ``"all"`` skips tasks that do not allow the knobs."""
-    whole = chosen == "all"
-    names = tasks.names("ruler" if whole and not family else chosen, family)
-    if not family:
-        names = [one_of("task", name, tasks.RULER) for name in names]
-    rows, errors = {}, []
-    for name in names:
-        try:
-            rows[name] = tasks.resolve(name, **knobs)
-            tasks.check_judged_by_name(name, rows[name])
-        except ParameterError as error:
-            errors.append(error)
-    if errors and not (whole and rows):
-        raise errors[0]
-    return rows
-
-
-def _made(
-    chosen: AskedParameters, rows: Mapping[str, Task], knobs: dict[str, Any], feed: _Feed
-) -> Iterator[_Questions]:
-    """Yield the questions of new datasets."""
     for name, row in rows.items():
+        tasks.check_judged_by_name(name, row)
         data = Dataset(
             name,
-            chosen.length,
-            chosen.language,
-            feed.tokenizer or tokens.load("words"),
-            chosen.num_samples,
-            chosen.seed,
-            texts=chosen.texts if row.reads_texts else None,
-            format=feed.frame.format,
+            asked.length if limited else UNLIMITED,
+            asked.language,
+            tokenizer or tokens.load("words"),
+            asked.num_samples,
+            asked.seed,
+            texts=asked.texts if row.reads_texts else None,
+            format=form,
             knobs=knobs,
-            queries_per_context=chosen.queries_per_context,
-            room=chosen.tokens_to_generate,
+            queries_per_context=asked.queries_per_context,
+            room=asked.tokens_to_generate,
         )
-        yield _Questions(chosen.length, data, data.tokens_to_generate, row.stop)
+        length = data.length if limited else None
+        for sample in data:
+            alone = sample.index if sample.context_id is None else f"context {sample.context_id}"
+            about = {
+                "task": name,
+                "language": sample.language,
+                "length": length,
+                "index": sample.index,
+                "source_id": sample.id,
+                "cluster": sample.cluster or f"{name} {length} {alone}",
+                "depths": sample.depths,
+                "parts": parts_to_data(sample.parts),
+                "golds": sample.golds,
+                "max_tokens": data.tokens_to_generate + asked.thinking_tokens,
+                "stop": list(row.stop),
+                "chat": frame.chat,
+                "thinks": thinks,
+            }
+            record = {"id": f"{name}-{sample.index}", "target": sample.outputs, "metadata": about}
+            records.append({**record, "input": _messages(sample, frame, tokenizer is None)})
+    return Posed(records, template, [*rows])
 
 
-def _given(chosen: AskedParameters, rows: Mapping[str, Task]) -> Iterator[_Questions]:
-    """Yield the questions of files."""
-    files = store.find_questions(chosen.data, [*rows])
-    language = store.stated_language(chosen.data, files)
-    for (name, length), path in files.items():
-        about = store.read_metadata(path)
-        row = tasks.resolve(name, **about.get("knobs", {}))
-        tasks.check_judged_by_name(name, row)
-        generate = chosen.tokens_to_generate or about.get("tokens_to_generate")
-        read = islice(samples.read(path, Sample), chosen.num_samples)
-        # Files of NVIDIA's scripts have no task and no language, and other indices.
-        renamed = [
-            replace(sample, index=index, task=name, language=language)
-            for index, sample in enumerate(read)
-        ]
-        stop = about.get("stop", row.stop)
-        yield _Questions(length, renamed, generate or row.tokens_to_generate, stop)
-
-
-def _about(sample: Sample, length: int | None) -> dict[str, Any]:
-    """Return the metadata of a sample as plain data."""
-    alone = sample.index if sample.context_id is None else f"context {sample.context_id}"
-    return {
-        "task": sample.task,
-        "language": sample.language,
-        "length": length,
-        "index": sample.index,
-        "cluster": sample.cluster or f"{sample.task} {length} {alone}",
-        "depths": sample.depths,
-        "parts": parts_to_data(sample.parts),
-        "golds": sample.golds,
-        "facts": sample.facts,
-    }
-
-
-@dataclass(frozen=True)
-class _Feed:
-    """How a question becomes messages.
-
-    Attributes
-    ----------
-    tokenizer
-        Counts lengths; None if nothing is counted.
-    frame
-        Splits a prompt into messages; servers are assumed to apply a chat template.
-    thinks
-        Whether the chat template begins the thinking.
-    template
-        See `Posed`.
-    """
-
-    tokenizer: tokens.Tokenizer | None
-    frame: Frame
-    thinks: bool = False
-    template: str | None = None
-
-    def messages(self, sample: Sample) -> list[dict[str, Any]]:
-        """Return the messages of a question."""
-        text, before = sample.input, []
-        if self.tokenizer is None:
-            for part in sample.parts_of("system"):
-                content, text = text[part.start : part.end], text[part.end :].lstrip()
-                before = [{"role": "system", "content": content}]
-        turns = self.frame.messages(text, sample.answer_prefix)
-        if turns is None:
-            turns = ({"role": "user", "content": self.frame.prompt(text, sample.answer_prefix)},)
-        return before + [dict(turn) for turn in turns]
-
-
-def _feed(provider: str, chosen: AskedParameters, local: str | None, needed: bool) -> _Feed:
-    """Return how a model reads questions; ``needed`` says whether lengths are counted."""
-    name = chosen.tokenizer or local
-    if needed and not name:
-        allowed = "given (-T tokenizer=NAME), because the model does not run on this machine"
-        raise ParameterError("tokenizer", name, allowed)
-    place = "assistant" if provider in CONTINUES and not chosen.thinking_tokens else "user"
-    place = chosen.answer_prefix or place
-    form = PromptFormat(chosen.chat, None, place, chosen.thinking, chosen.thinking_tokens)
-    if name is None:
-        return _Feed(None, Frame(chat=True, format=form))
-    tokenizer = tokens.load(name)
-    frame = form.frame(tokenizer)
-    if provider != LOCAL:
-        return _Feed(tokenizer, Frame(chat=True, format=form, turns=frame.turns))
-    fed = Frame(chat=frame.chat, format=form)
-    return _Feed(tokenizer, fed, frame.thinks, _template(frame))
+def _messages(sample: Sample, frame: Frame, split: bool) -> list[dict[str, Any]]:
+    """Return a question as messages; ``split`` makes a system message of the system part."""
+    text, before = sample.input, []
+    for part in sample.parts_of("system") if split else ():
+        content, text = text[part.start : part.end], text[part.end :].lstrip()
+        before = [{"role": "system", "content": content}]
+    turns = frame.messages(text, sample.answer_prefix)
+    if turns is None:
+        turns = ({"role": "user", "content": frame.prompt(text, sample.answer_prefix)},)
+    return before + [dict(turn) for turn in turns]
 
 
 def _template(frame: Frame) -> str:
@@ -346,8 +230,10 @@ def _template(frame: Frame) -> str:
     )
 
 
-def judge(text: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
-    """Score an answer with the Scoring of its task.
+def judge(
+    text: str, target: Sequence[str], about: Mapping[str, Any]
+) -> tuple[dict[str, float], str]:
+    """Return the measures of an answer by name, the primary one first, and the judged answer.
 
     Parameters
     ----------
@@ -355,25 +241,15 @@ def judge(text: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[st
         The generated text. Thinking and the text after a stop string do not count.
     target, about
         The ``target`` and ``metadata`` of a record of `Posed`.
-
-    Returns
-    -------
-    dict
-        ``values``, each measure by its name, the primary one first; ``answer``; and ``facts``
-        (`rulerlib.scoring.Scoring.diagnose`) for reading comprehension.
     """
     scoring = tasks.resolve(about["task"]).scoring
-    language, golds = about["language"], about["golds"]
     pred = split_thinking(text, begun=about["thinks"])[1] if about["chat"] else text
     stop = find_stop(pred, Request("", False, 0, stop=tuple(about["stop"])), thinks=False)
     if stop:
         pred = pred[: stop[0]]
-    values = scoring.score(pred, target, golds, language)
-    return {
-        "values": {scoring.primary: values.pop(scoring.primary), **values},
-        "answer": scoring.answer(pred, language),
-        "facts": scoring.diagnose(pred, golds, language) if golds else {},
-    }
+    values = scoring.score(pred, target, about["golds"], about["language"])
+    first = {scoring.primary: values[scoring.primary]}
+    return {**first, **values}, scoring.answer(pred, about["language"])
 
 
 def spread(values: Mapping[str, float], task: str, names: Sequence[str]) -> dict[str, float]:
@@ -391,6 +267,6 @@ def spread(values: Mapping[str, float], task: str, names: Sequence[str]) -> dict
     if len(set(kinds)) == 1:
         return dict(values)
     scoring = tasks.resolve(task).scoring
-    measures = dict.fromkeys(name for kind in kinds for name in kind.measures)
     both = {"primary": values[scoring.primary], "ruler": values[scoring.ruler]}
+    measures = dict.fromkeys(name for kind in kinds for name in kind.measures)
     return both | {name: values.get(name, math.nan) for name in measures}

@@ -100,7 +100,7 @@ class Run:
     study
         Settings to compare. Each row has knobs, ``task`` if it is not the first of ``tasks``, and
         ``group``, a text shared by rows that appear in one panel of a figure (default: rows with
-        the same knobs). Rows take ``source`` and ``train`` from ``knobs``.
+        the same knobs). Rows take ``source`` from ``knobs``.
     study_length, study_samples
         The length or lengths of the study in tokens, and the samples of each row. Lengths that are
         too short for a row are left out, except the longest.

@@ -115,7 +115,7 @@ class Cell:
         """The model, with settings that differ from their defaults: ``"lille+chat=false"``."""
         is_safe = re.fullmatch(r"\w[\w./-]*", self.model, re.ASCII)
         model = self.model.replace("/", "--") if is_safe else _hashed(self.model)
-        fields_of_model = (
+        names = (
             "options",
             "weights",
             "engine",
@@ -124,27 +124,29 @@ class Cell:
             "decoding",
             "question_language",
         )
-        return self._with_settings(model, fields_of_model)
+        return self._with_settings(model, (*names, "question_language"))
 
     @property
     def label(self) -> str:
         """The task, with settings that differ from their defaults: ``"niah_single_2+seed=7"``."""
-        fields_of_task = ("knobs", "queries_per_context", "seed", "texts", "family")
-        return self._with_settings(self.task, fields_of_task)
+        names = ("knobs", "queries_per_context", "seed", "texts", "family")
+        return self._with_settings(self.task, names)
 
     def _with_settings(self, first: str, names: Iterable[str]) -> str:
         """Return a name with the values of some fields, if they differ from their defaults."""
         usual, words = Cell("", "", "", 0), [first]
         for name in names:
             value, default = getattr(self, name), getattr(usual, name)
-            if name in ("format", "decoding"):
-                value, default = asdict(value), asdict(default)
-            if not isinstance(value, Mapping):
-                value, default = {name: value}, {name: default}
-            for key in value if default else sorted(value):
-                if key not in default or value[key] != default[key]:
-                    shown = "decoding_seed" if (name, key) == ("decoding", "seed") else key
-                    words.append(f"{safe_name(shown)}={_value(value[key])}")
+            if name in ("knobs", "options"):
+                changed = dict(sorted(value.items()))
+            elif name in ("format", "decoding"):
+                old = asdict(default)
+                changed = {key: new for key, new in asdict(value).items() if new != old[key]}
+            else:
+                changed = {name: value} if value != default else {}
+            if name == "decoding":
+                changed = {{"seed": "decoding_seed"}.get(key, key): changed[key] for key in changed}
+            words += [f"{safe_name(key)}={_value(new)}" for key, new in changed.items()]
         whole = "+".join(words)
         return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 9]}#{_digest(whole, 8)}"
 
@@ -576,9 +578,10 @@ def evidence(
     predictions, settings = read_predictions(path, num_samples), read_settings(path)
     first: dict[str, int] = {}
     different = [
-        record for record in predictions
+        record
+        for record in predictions
         if not record.input or first.setdefault(record.input, record.index) == record.index
-    ]  # fmt: skip
+    ]
     if ((settings.get("dataset") or {}).get("knobs") or {}).get("source"):
         _cluster(different)
     again = len(predictions) - len(different)

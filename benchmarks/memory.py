@@ -52,10 +52,10 @@ def speeds(systems: Sequence[str], facts: int, language: str) -> Iterator[list[s
     """Yield the rows of the table of speeds, its head first."""
     yield ["system", "taught (s)", "facts/s", "MB", "first question (ms)", "median (ms)"]
     per = Recipe("episodic_capacity", 1, language=language, changes={"facts": facts})
-    most = min(QUESTIONS, per.episodes.most_probes)
+    most = min(QUESTIONS, per.knobs.most_probes)
     recipe = dataclasses.replace(per, size=-(-QUESTIONS // most), probes=most)
     texts = [Text.of(fact) for fact in recipe.first.facts]
-    questions = [probe.text for item in recipe for probe in item.episode.probes][:QUESTIONS]
+    questions = [probe.text for episode in recipe for probe in episode.probes][:QUESTIONS]
     for name in systems:
         with tempfile.TemporaryDirectory() as folder:
             system = created(name, folder, language)
@@ -77,16 +77,16 @@ def recalls(systems: Sequence[str], suites: Sequence[str], episodes: int) -> Ite
     for suite in suites:
         for language in ("da", "en"):
             recipe = Recipe(suite, episodes, language=language)
-            recipe = dataclasses.replace(recipe, probes=min(4, recipe.episodes.most_probes))
+            recipe = dataclasses.replace(recipe, probes=min(4, recipe.knobs.most_probes))
             for name in systems:
                 found = []
                 with tempfile.TemporaryDirectory() as folder:
-                    for item in recipe:
+                    for episode in recipe:
                         system = created(name, folder, language)
-                        system.teach([Text.of(fact) for fact in item.episode.facts])
+                        system.teach([Text.of(fact) for fact in episode.facts])
                         found += [
                             ([facts for _, facts in system.recall(probe.text)], probe.needs)
-                            for probe in item.episode.probes
+                            for probe in episode.probes
                             if probe.needs
                         ]
                 means = [statistics.mean(recall_at(*each, k) for each in found) for k in KS]

@@ -59,9 +59,9 @@ class Student(Parrot):
             self._seen.add(path)
             about = read_object(path)["episodes"]
             names = ("suite", "size", "seed", "language", "probes")
-            for item in Recipe(**{name: about[name] for name in names}, changes=about["knobs"]):
-                for probe in item.episode.probes:
-                    facts = tuple(fact.text for fact in item.episode.needed(probe))
+            for episode in Recipe(**{name: about[name] for name in names}, changes=about["knobs"]):
+                for probe in episode.probes:
+                    facts = tuple(fact.text for fact in episode.needed(probe))
                     self._known[probe.text] = facts, probe.golds[0]
         for position, request in enumerate(requests):
             self.asked.append(request.prompt)

@@ -26,7 +26,7 @@ def wording(code: str, name: str = "semantic") -> dict:
 
 
 class Statement(NamedTuple):
-    """A fact: a relation of two names, with the day or rank of a note."""
+    """A fact: a relation of two names, with the day of a note."""
 
     subject: str
     relation: str
@@ -44,10 +44,7 @@ class Reader:
         self.says = [(name, say) for name, each in relations.items() for say in each["say"]]
         told = (re.sub(r"\?P<\w+>", "", self.pattern(say)) for _, say in self.says)
         self.told = re.compile("|".join(told))
-        self.notes = {
-            kind: [re.compile(self.pattern(each)) for each in notes[kind]]
-            for kind in ("date", "source")
-        }
+        self.notes = [re.compile(self.pattern(each)) for each in notes["date"]]
         self.asks = [(name, re.compile(self.pattern(ask)))
                      for name, each in relations.items() for ask in each["ask"]]  # fmt: skip
         self.called = [(name, re.compile(self.pattern(each["called"].removesuffix(","))))
@@ -65,22 +62,16 @@ class Reader:
         pieces = re.split(r"\{(\w+)\}", template)
         text = re.escape(pieces[0])
         for slot, rest in zip(pieces[1::2], pieces[2::2], strict=True):
-            one = ".+?" if slot in ("date", "source", "fact", "x") else r"[^\W\d_]+"
+            one = ".+?" if slot in ("date", "fact", "x") else r"[^\W\d_]+"
             text += f"(?P<{slot}>{one})" + re.escape(rest)
         return text
 
     def _statement(self, text: str) -> Statement:
         mark = 0
-        for kind, patterns in self.notes.items():
-            for match in filter(None, (each.fullmatch(text) for each in patterns)):
-                if kind == "date":
-                    day, month = re.fullmatch(r"(\d+)\W+(\w+)", match["date"]).groups()
-                    mark = 100 * self.months.index(month) + int(day)
-                elif match["source"] in self.pack["notes"]["sources"]:
-                    mark = -self.pack["notes"]["sources"].index(match["source"])
-                else:
-                    continue
-                text = match["fact"]
+        for match in filter(None, (each.fullmatch(text) for each in self.notes)):
+            day, month = re.fullmatch(r"(\d+)\W+(\w+)", match["date"]).groups()
+            mark = 100 * self.months.index(month) + int(day)
+            text = match["fact"]
         match = self.told.fullmatch(text)
         assert match, text
         relation, say = self.says[(match.lastindex - 1) // 2]
@@ -89,14 +80,13 @@ class Reader:
         return Statement(first, relation, second, mark)
 
     def links(self, episode: Episode, last: bool = True) -> dict[tuple[str, str], str]:
-        """Return what the facts say; of contradicting ones the later or better wins, or loses."""
+        """Return what the facts say; of contradicting ones the later one wins, or loses."""
         said = sorted((self.statement(fact.text) for fact in episode.facts), key=lambda s: s.mark)
         return {each[:2]: each.object for each in (said if last else said[::-1])}
 
     def answers(self, question: str, links: dict[tuple[str, str], str]) -> set[str]:
         """Return all answers that a question can have, however it is read."""
-        for rule in ("date_rule", "source_rule"):
-            question = question.removeprefix(self.pack["notes"][rule] + " ")
+        question = question.removeprefix(self.pack["notes"]["date_rule"] + " ")
         matches = ((name, ask.fullmatch(question)) for name, ask in self.asks)
         found = ((each, name) for name, match in matches if match
                  for each in self.meant(match["x"], links))  # fmt: skip

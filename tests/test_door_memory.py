@@ -175,7 +175,7 @@ def test_a_memory_process_holds_no_answers(student, tmp_path, module, monkeypatc
         assert not any(str(tmp_path / "runs") in frame for frame in frames)
         assert Path(folder).name.startswith("rulerlib-")
     assert all("runs" not in Path(folder).parts for _, folder in asking), "no way to the questions"
-    questions = [probe.text for item in job.recipe for probe in item.episode.probes]
+    questions = [probe.text for episode in job.recipe for probe in episode.probes]
     assert not any(question in text for question in questions for text in teaching)
 
 
@@ -201,8 +201,8 @@ CHEATS = [
     ),
     (
         "from rulerlib.memory.suites import Recipe\n"
-        "        golds = {probe.text: probe.golds[0] for item in Recipe('episodic', 8, 7, 'da')\n"
-        "                 for probe in item.episode.probes}\n"
+        "        golds = {probe.text: probe.golds[0] for each in Recipe('episodic', 8, 7, 'da')\n"
+        "                 for probe in each.probes}\n"
         "        return [f'It is {golds[question]}.']",
         "recalled an answer that was never taught, and nothing else, for 8 of 8 questions",
     ),

@@ -33,7 +33,7 @@ def some(suite: str, code: str, count: int = 200) -> tuple[Episode, ...]:
 @pytest.mark.parametrize("code", CODES)
 def test_golds_of_a_thousand_episodes_with_near_misses_follow_from_the_prose(code):
     maker = make(Knobs(facts=6, distractors=1, sessions=2, unanswerable=0.25), code)
-    assert maker.most_probes == 1
+    assert maker.knobs.most_probes == 1
     assert sum(check_events(code, maker.episode(index)) for index in range(1000)) == 250
 
 
@@ -41,7 +41,7 @@ def test_golds_of_a_thousand_episodes_with_near_misses_follow_from_the_prose(cod
 def test_golds_of_conversations_follow_from_the_turns(code):
     maker = make(SUITES["episodic_multi"], code, "3")
     for index in range(60):
-        check_conversation(code, maker.episode(index, maker.most_probes))
+        check_conversation(code, maker.episode(index, maker.knobs.most_probes))
     little = make(Knobs(facts=2, distractors=1, conversation=True, corrections=5), code)
     for index in range(400):
         check_conversation(code, little.episode(index, 2))
@@ -90,7 +90,7 @@ def test_marks_are_exact_and_half_of_the_questions_are_about_them(suite):
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_hundred_thousand_facts_have_names(code):
-    assert make(Knobs(facts=100_000), code).most_probes == 20
+    assert make(Knobs(facts=100_000), code).knobs.most_probes == 20
     with pytest.raises(ParameterError, match=r"^facts is 100000, but must be at most 9\d+, be"):
         make(Knobs(facts=100_000, sessions=12, distractors=40), code)
 
@@ -115,8 +115,8 @@ def check_fact(before: Fact, fact: Fact) -> None:
 @given(knobs=KNOBS, code=st.sampled_from(CODES), index=st.integers(0, 9999), data=st.data())
 def test_episodes_of_any_knobs(knobs, code, index, data):
     maker = make(knobs, code)
-    probes = data.draw(st.integers(1, maker.most_probes))
-    episode = maker.episode(index, maker.most_probes)
+    probes = data.draw(st.integers(1, maker.knobs.most_probes))
+    episode = maker.episode(index, maker.knobs.most_probes)
     fewer = make(knobs, code).episode(index, probes)
     assert fewer == Episode(episode.id, episode.facts, episode.probes[:probes])
     assert [fact.number for fact in episode.facts] == [*range(len(episode.facts))]
@@ -124,7 +124,7 @@ def test_episodes_of_any_knobs(knobs, code, index, data):
         check_fact(before, fact)
     assert len({fact.text for fact in episode.facts}) == len(episode.facts)
     assert len({probe.text for probe in episode.probes}) == len(episode.probes)
-    told = knobs.facts + knobs.distractors * maker.most_probes
+    told = knobs.facts + knobs.distractors * maker.knobs.most_probes
     if knobs.conversation:
         check_conversation(code, episode)
         assert len(listen(code, episode)) == told

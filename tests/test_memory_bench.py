@@ -74,7 +74,7 @@ def asked_of(job):
 
 
 def probes_of(job):
-    return [(item.episode, probe) for item in job.recipe for probe in item.episode.probes]
+    return [(episode, probe) for episode in job.recipe for probe in episode.probes]
 
 
 @pytest.mark.parametrize(
@@ -293,8 +293,8 @@ def test_answers_about_routes_are_judged_on_the_map(code):
     (job,) = matrix("runs", preset_names=["oracle"], suites=["spatial"], sizes=[1], seeds=[5],
                     languages=[code], probes=6)  # fmt: skip
     kinds = set()
-    (item,) = Recipe("spatial", 1, 5, code, probes=6)
-    for probe in item.episode.probes:
+    (episode,) = Recipe("spatial", 1, 5, code, probes=6)
+    for probe in episode.probes:
         optimum, gold, none = probe.facts["optimum"], probe.golds[0], (False, False, None)
         cases = {
             "stand": {"N": (None, None, None)},
@@ -303,7 +303,7 @@ def test_answers_about_routes_are_judged_on_the_map(code):
             "route": {", ".join(gold).lower(): (True, True, 0), gold[:-1]: (True, False, None),
                       "over there": none},
         }  # fmt: skip
-        about = measures.judge(job, item.episode, probe, [], slice(0))
+        about = measures.judge(job, episode, probe, [], slice(0))
         for text, wanted in cases[probe.kind].items():
             found = measures.way(text, about, languages.load(code))
             assert (*found.values(),) == wanted, text

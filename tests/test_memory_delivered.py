@@ -14,9 +14,9 @@ from rulerlib.memory.suites import SUITES, Recipe
 
 def questions(suite, code, size=4):
     pack = languages.load(code)
-    for item in Recipe(suite, size, language=code):
-        for probe in item.episode.probes:
-            yield item.episode, probe, Needs(item.episode, probe, pack)
+    for episode in Recipe(suite, size, language=code):
+        for probe in episode.probes:
+            yield episode, probe, Needs(episode, probe, pack)
 
 
 @pytest.mark.parametrize("code", ["da", "en"])

@@ -41,9 +41,9 @@ TOLD = [
 
 @functools.cache
 def episodes(suite: str, code: str = "en", size: int = 4, **changes: Any) -> tuple[Episode, ...]:
-    probes = min(4, Recipe(suite, 1, language=code, changes=changes).episodes.most_probes)
+    probes = min(4, Recipe(suite, 1, language=code, changes=changes).knobs.most_probes)
     recipe = Recipe(suite, size, language=code, probes=probes, changes=changes)
-    return tuple(item.episode for item in recipe)
+    return tuple(recipe)
 
 
 def texts_of(episode: Episode) -> list[Text]:
@@ -309,8 +309,7 @@ def step(here: str, direction: str, there: str) -> str:
 @pytest.mark.parametrize("code", CODES)
 def test_plans_answer_the_questions_of_episodes(code, profile, make):
     """Checked against the map that the facts describe."""
-    for item in Recipe("spatial", 6, language=code, profile=profile, probes=12):
-        episode = item.episode
+    for episode in Recipe("spatial", 6, language=code, profile=profile, probes=12):
         system = make("smpd", texts_of(episode), code, k=10)
         steps = spatial.observed(episode.facts, system.language)
         for probe, ((plan, numbers), *rest) in zip(

@@ -26,7 +26,7 @@ def answer(prompt):
 def questions(suite, language, size=8, profile="default", **changes):
     recipe = Recipe(suite, size, 7, language, profile, min(2, Recipe(suite, 1).knobs.most_probes),
                     changes)  # fmt: skip
-    return [(item.episode, probe) for item in recipe for probe in item.episode.probes]
+    return [(episode, probe) for episode in recipe for probe in episode.probes]
 
 
 def say(language, probe, texts):

@@ -15,7 +15,6 @@ from helpers_semantic import HERE
 from helpers_spatial import distances, reader
 
 from rulerlib import languages
-from rulerlib.errors import ParameterError
 from rulerlib.memory import spatial
 from rulerlib.memory.episodes import Episode
 from rulerlib.memory.spatial import Knobs, Spatial, walk
@@ -27,7 +26,7 @@ GRIDS = [
     {"grid_size": 3, "obstacle_density": 0.4},
     {"grid_size": 4, "obstacle_density": 0.4},
     {"obstacle_density": 0},
-    {"grid_size": 12, "obstacle_density": 0.3},
+    {"grid_size": 8, "obstacle_density": 0},
 ]
 
 
@@ -39,7 +38,7 @@ def episodes(code: str, count: int, probes: int = 12, **knobs: Any) -> tuple[Epi
 
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize(
-    ("count", "knobs"), [(100, {}), *((15, each) for each in GRIDS[1:-1]), (3, GRIDS[-1])]
+    ("count", "knobs"), [(100, {}), *((15, each) for each in GRIDS[1:-1]), (5, GRIDS[-1])]
 )
 def test_golds_follow_from_the_prose(code: str, count: int, knobs: dict) -> None:
     read = reader(code)
@@ -98,15 +97,11 @@ def test_routes_that_cannot_be_walked() -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_questions_do_not_repeat(code: str) -> None:
     """Each names the town, no two episodes are in the same, and in one no question comes twice."""
-    made = Spatial(Knobs(), languages.load(code), "seed")
-    assert made.limit > 5000
-    towns = {made.names.name("town", index) for index in range(made.limit)}
-    assert len(towns) == made.limit
+    towns = {episode.facts[0].value("town") for episode in episodes(code, 100)}
+    assert len(towns) == 100
     for knobs in GRIDS[:-1]:
         for episode in episodes(code, 12, **knobs):
             asked = [(probe.kind, probe.facts["start"], probe.facts["goal"],
                       probe.facts.get("moves")) for probe in episode.probes]  # fmt: skip
             assert len(set(asked)) == len(asked) == 12
             assert all(episode.facts[0].value("town") in probe.text for probe in episode.probes)
-    with pytest.raises(ParameterError, match="index"):
-        made.episode(made.limit)

@@ -140,10 +140,10 @@ class Questions:
     def _in_context(self) -> Iterator[Sample]:
         """Yield the questions of a preset without a memory system."""
         numbers = itertools.count()
-        for item in self._job.recipe:
-            for probe in item.episode.probes:
-                shown = in_context(self._job.preset.system, item.episode, probe)
-                yield self._sample(next(numbers), item.episode, probe, shown)
+        for episode in self._job.recipe:
+            for probe in episode.probes:
+                shown = in_context(self._job.preset.system, episode, probe)
+                yield self._sample(next(numbers), episode, probe, shown)
 
     def _recalled(self) -> list[Sample]:
         """Return the questions of a memory: for each episode teach, close, reopen, ask."""
@@ -151,8 +151,8 @@ class Questions:
         made, recalls, stats, bare = list[Sample](), Recalls(), Counter[str](), 0
         temporary = tempfile.TemporaryDirectory(prefix="rulerlib-")
         with temporary as root, _memory(job) as teacher, _memory(job) as asker:
-            for number, item in enumerate(job.recipe):
-                folder, episode = Path(root) / str(number), item.episode
+            for number, episode in enumerate(job.recipe):
+                folder = Path(root) / str(number)
                 folder.mkdir()
                 for _, facts in itertools.groupby(episode.facts, key=attrgetter("session")):
                     counted = teacher.teach(folder, [Text.of(fact) for fact in facts])

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from rulerlib.errors import LARGEST, whole_number
 from rulerlib.languages import Language, names, slots
 from rulerlib.texts import digest
 
@@ -142,36 +141,13 @@ class Episodes(ABC):
         self.knobs, self.language, self.seed = knobs, language, seed
         self.names, self.wording = Names(language, seed), slots.section(language, self.section)
 
-    @property
-    def most_probes(self) -> int:
-        """The maximum number of questions about an episode."""
-        most: int = self.knobs.most_probes
-        return most
-
-    @property
-    def limit(self) -> int | None:
-        """The number of episodes, or None if there is no limit."""
-        return None
-
+    @abstractmethod
     def episode(self, index: int, probes: int = 1) -> Episode:
         """Return the episode of an index, with its first ``probes`` questions.
 
         The facts do not depend on the number of questions. No two questions have the same text and
         different answers.
-
-        Raises
-        ------
-        ParameterError
-            If there is no such episode, or fewer questions.
         """
-        last = LARGEST if self.limit is None else self.limit - 1
-        whole_number("index", index, 0, last)
-        whole_number("probes", probes, 0, self.most_probes)
-        return self._episode(index, probes)
-
-    @abstractmethod
-    def _episode(self, index: int, probes: int) -> Episode:
-        """Return an episode; the arguments are checked."""
 
 
 Spans = dict[str, tuple[int, int]]

@@ -96,21 +96,11 @@ class Knobs:
     context_budget: int | None = Field(None, ge=64)
 
     def __post_init__(self) -> None:
-        talk = self.conversation
-        checks = [
-            ("sessions", talk and self.sessions > 1, "1 in a conversation"),
-            ("unanswerable", talk and self.unanswerable, "0 in a conversation"),
-            ("corrections", not talk and self.corrections, "0 without conversation"),
-            ("sessions", self.sessions > self.facts, f"at most the number of facts ({self.facts})"),
-            (
-                "unanswerable",
-                self.unanswerable and self.asked_about == 1,
-                "0, because only one fact can be asked about",
-            ),
-        ]
-        for name, wrong, allowed in checks:
-            if wrong:
-                raise ParameterError(name, getattr(self, name), allowed)
+        unused = {"sessions": 1, "unanswerable": 0} if self.conversation else {"corrections": 0}
+        for name, value in unused.items():
+            if getattr(self, name) != value:
+                where = "in a conversation" if self.conversation else "without conversation"
+                raise ParameterError(name, getattr(self, name), f"{value} {where}")
 
     @property
     def most_probes(self) -> int:
@@ -260,14 +250,14 @@ class Events(Episodes):
         starts = [-(-part * DAYS // knobs.sessions) for part in range(knobs.sessions + 1)]
         self._days = [*map(range, starts, starts[1:])]
         # A person has one event a day, and all facts for questions may be in one session.
-        brought = self.most_probes * (knobs.distractors + 2)
+        brought = self.knobs.most_probes * (knobs.distractors + 2)
         least = len(self._people) * min(map(len, self._days)) - brought
         most = max(0, least * knobs.sessions)
         if knobs.facts > most:
             allowed = f"at most {most}, because this language has no more names"
             raise ParameterError("facts", knobs.facts, allowed)
 
-    def _episode(self, index: int, probes: int) -> Episode:
+    def episode(self, index: int, probes: int = 1) -> Episode:
         rng = random.Random(f"{self.seed} events {index}")
         plans, events = self._draw(index, rng)
         numbers = {event: number for number, event in enumerate(events)}
@@ -296,7 +286,7 @@ class Events(Episodes):
         sessions = [number * knobs.sessions // knobs.facts for number in range(knobs.facts)]
         others, sessions = sessions[knobs.asked_about :], sessions[: knobs.asked_about]
         rng.shuffle(sessions)
-        plans = [self._plan(index, k, sessions.pop(), rng) for k in range(self.most_probes)]
+        plans = [self._plan(index, k, sessions.pop(), rng) for k in range(self.knobs.most_probes)]
         # Reserve the pairs of all questions first.
         for plan in plans:
             diary.keep(plan.named)
@@ -325,7 +315,7 @@ class Events(Episodes):
         """Return question ``k`` of an episode, which differs from all others of its kind."""
         kind = KINDS[(index + k) % len(KINDS)]
         # The number of the question among all of its kind.
-        number = index * math.ceil(self.most_probes / len(KINDS)) + k // len(KINDS)
+        number = index * math.ceil(self.knobs.most_probes / len(KINDS)) + k // len(KINDS)
         people, days = len(self._people), self._days[session]
         ways = len(self._table["ask"][kind])
         wording, deed = rng.randrange(ways), rng.randrange(len(self._deeds))
@@ -492,12 +482,12 @@ class Conversations(Episodes):
         self._things: dict[str, dict[str, str]] = self._table["things"]
         # Half of all things, so that a free one is found quickly.
         half = len(self.names.people) * len(self._things) // 2
-        room = half - self.most_probes * knobs.distractors
+        room = half - self.knobs.most_probes * knobs.distractors
         if knobs.facts > room:
             allowed = f"at most {max(0, room)} in a conversation in this language"
             raise ParameterError("facts", knobs.facts, allowed)
 
-    def _episode(self, index: int, probes: int) -> Episode:
+    def episode(self, index: int, probes: int = 1) -> Episode:
         rng = random.Random(f"{self.seed} conversation {index}")
         pair = self._pair(index)
         threads = self._threads(index, pair, rng)
@@ -512,7 +502,7 @@ class Conversations(Episodes):
         numbers = {turn: number for number, turn in enumerate(turns)}
         needs = [
             tuple(numbers[turn] for run in thread.runs for turn in run if turn.counts)
-            for thread in threads[: self.most_probes]
+            for thread in threads[: self.knobs.most_probes]
         ]
         wants = [(index + k) % 2 == 1 for k in range(len(needs))]
         rewarded, pinned = marked(self.knobs, len(turns), [*zip(needs, wants, strict=True)], rng)
@@ -558,13 +548,13 @@ class Conversations(Episodes):
                 return self._turn(rng.randrange(len(_ORDER) * len(ASIDES)))
             return "plain", ""
 
-        for k in range(self.most_probes):
+        for k in range(self.knobs.most_probes):
             tell(*self._turn(index + k))
         for owner, thing in [*threads]:
             for number in range(self.knobs.distractors):
                 one = {"thing": thing} if number % 2 == 0 else {"owner": owner}
                 tell(*change(), **one)
-        for _ in range(self.knobs.facts - self.most_probes):
+        for _ in range(self.knobs.facts - self.knobs.most_probes):
             tell(*change())
         return [*threads.values()]
 

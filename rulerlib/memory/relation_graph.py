@@ -5,8 +5,8 @@ who teaches whom, who was in which town on which day, which place lies north of 
 that is told again supports the same edge.
 
 A question is read in the same way and followed through the graph, relation by relation. Where two
-notes contradict each other, the later one counts if the question says so. If a question cannot be followed to
-its end, texts are found by their words.
+notes contradict each other, the later one counts if the question says so. If a question cannot be
+followed to its end, texts are found by their words.
 
 >>> import tempfile
 >>> from rulerlib.languages import load
@@ -77,7 +77,10 @@ class RelationGraph(System):
 
     def build(self) -> Graph:
         """See `System`."""
-        graph, edges = Graph({}, defaultdict(list), [], WordSearch(self.texts)), dict[object, Edge]()
+        graph, edges = (
+            Graph({}, defaultdict(list), [], WordSearch(self.texts)),
+            dict[object, Edge](),
+        )
         for place, text in enumerate(self.texts):
             read = reader(self.language).fact(text)
             if read is None or read.kind not in ("relation", "event"):

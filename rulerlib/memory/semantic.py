@@ -253,9 +253,9 @@ class Semantic(Episodes):
         again, at = divmod(turn, self.names.count(STARTS[kind]))
         return Chain(self.names.name(STARTS[kind], at), ways[(at + again) % len(ways)])
 
-    def _episode(self, index: int, probes: int) -> Episode:
+    def episode(self, index: int, probes: int = 1) -> Episode:
         rng = Random(f"{self.seed} semantic {index}")
-        web, most = Web(self.names, rng), self.most_probes
+        web, most = Web(self.names, rng), self.knobs.most_probes
         chains = [self._start(index * most + place) for place in range(most)]
         for chain in chains:
             web.used.add((chain.start, chain.path[0]))
@@ -274,9 +274,7 @@ class Semantic(Episodes):
                 pair = numbers[chain.held], numbers[chain.overruled]
                 if (pair[0] < pair[1]) == bool((index + place) % 2):
                     numbers[chain.overruled], numbers[chain.held] = pair
-        told_facts = [
-            self._tell(*each, rng) for each in zip(web.links, numbers, days, strict=True)
-        ]
+        told_facts = [self._tell(*each, rng) for each in zip(web.links, numbers, days, strict=True)]
         facts = tuple(sorted(told_facts, key=lambda fact: fact.number))
         questions = [
             self._ask(chain, web.links, numbers, Random(f"{self.seed} semantic {index} {place}"))

@@ -225,7 +225,7 @@ class Spatial(Episodes):
     knobs: Knobs
     section = "spatial"
 
-    def _episode(self, index: int, probes: int) -> Episode:
+    def episode(self, index: int, probes: int = 1) -> Episode:
         rng, knobs = Random(f"{self.seed} spatial {index}"), self.knobs
         town = self.names.name("town", index)
         cells = draw(knobs.grid_size, knobs.obstacle_density, knobs.lengths[-1], rng)

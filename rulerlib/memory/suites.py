@@ -5,11 +5,8 @@ A recipe generates the same episodes everywhere. A larger one begins with those 
 >>> recipe = Recipe("spatial", size=2, language="en", profile="easy")
 >>> recipe.knobs.grid_size
 3
->>> [len(item.episode.probes) for item in recipe]
+>>> [len(episode.probes) for episode in recipe]
 [1, 1]
-
-``item.to_json()`` is an episode as a line for other programs: its facts with their times, marks and
-the positions of their values, and its questions.
 """
 
 from __future__ import annotations
@@ -25,7 +22,6 @@ from rulerlib.errors import ParameterError, dictionary, one_of, whole_number
 from rulerlib.languages import Language
 from rulerlib.memory import episodic, semantic, spatial
 from rulerlib.memory.episodes import Episode, Episodes, fingerprint
-from rulerlib.samples import Record
 
 
 class Suite(NamedTuple):
@@ -74,7 +70,7 @@ PROFILES: dict[str, dict[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """Everything that decides the bytes of a set of episodes. Iterating generates its items.
+    """Everything that decides the bytes of a set of episodes. Iterating generates them.
 
     Attributes
     ----------
@@ -119,7 +115,7 @@ class Recipe:
         for name in changes:
             one_of("knob", name, vars(SUITES[self.suite].knobs))
         object.__setattr__(self, "changes", changes)
-        most = self.episodes.most_probes
+        most = self.knobs.most_probes
         if self.probes > most:
             allowed = f"at most {most}, the maximum for an episode of {self.suite} with these knobs"
             raise ParameterError("probes", self.probes, allowed)
@@ -139,7 +135,7 @@ class Recipe:
     @cached_property
     def first(self) -> Episode:
         """Its first episode."""
-        return next(iter(self)).episode
+        return next(iter(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that decides the bytes as plain data, with a hash of the wording."""
@@ -153,43 +149,6 @@ class Recipe:
             "wording": fingerprint(self.episodes.language, self.episodes.section),
         }
 
-    def __iter__(self) -> Iterator[Item]:
-        knobs = dataclasses.asdict(self.knobs)
+    def __iter__(self) -> Iterator[Episode]:
         for index in range(self.size):
-            episode = self.episodes.episode(index, self.probes)
-            yield Item(self.suite, self.language, knobs, episode)
-
-
-# The fields of a fact in a line.
-_FACT = ("number", "text", "day", "session", "values", "rewarded", "pinned")
-
-
-@dataclass(slots=True)
-class Item(Record):
-    """An episode and the suite that it is from: one line of a set.
-
-    Attributes
-    ----------
-    suite, language
-        ``"episodic"``, ``"da"``.
-    knobs
-        The settings of the suite as plain data.
-    episode
-        The facts and the questions.
-    """
-
-    suite: str
-    language: str
-    knobs: dict[str, Any]
-    episode: Episode
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {
-            "id": self.episode.id,
-            "suite": self.suite,
-            "language": self.language,
-            "knobs": self.knobs,
-            "facts": [{name: getattr(fact, name) for name in _FACT} for fact in self.episode.facts],
-            "probes": [dataclasses.asdict(probe) for probe in self.episode.probes],
-        }
+            yield self.episodes.episode(index, self.probes)

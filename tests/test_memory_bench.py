@@ -199,7 +199,7 @@ def test_a_system_receives_texts_and_questions_and_nothing_else(student, tmp_pat
     monkeypatch.setattr(presets, "opened", watched)
     assert not finished([job])
     systems = iter(made)
-    for episode in (item.episode for item in job.recipe):
+    for episode in job.recipe:
         folders = set()
         for session in range(3):
             folder, system = next(systems)

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from rulerlib import languages
-from rulerlib.memory.delivered import Needs
+from rulerlib.memory.delivered import Needs, answers_of
 from rulerlib.memory.suites import SUITES, Recipe
 
 
@@ -39,9 +39,7 @@ def test_other_words_count_unless_they_contradict_each_other():
     texts = [f"There is a link between {one} and {two}." for one, two, _ in links]
     assert needs.stated(texts) == [{number} for *_, number in links]
     first, last, number = links[-1]
-    relation = probe.facts["path"][-1]
-    others = [fact.value("object") for fact in episode.facts
-              if needs._reader.fact(fact.text).relation == relation and fact.value("object") != last]  # fmt: skip
+    others = [name for name in answers_of(episode, probe, languages.load("en")) if name != last]
     made_up = f"There is a link between {first} and {others[0]}."
     assert number not in {each for numbers in needs.stated([*texts, made_up]) for each in numbers}
     listed = f"There is a link between {first} and {', '.join([last, *others])}."

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from rulerlib.languages import Language
 from rulerlib.memory import spatial
@@ -41,13 +40,6 @@ _MAX_CHARACTERS = 300
 
 # Values that no question needs: who speaks, and what held before.
 _IGNORED = ("speaker", "old")
-
-
-class _Meaning(NamedTuple):
-    """What the grammar reads in a sentence: what it is about, and the values in it."""
-
-    about: tuple[object, ...]
-    values: Mapping[str, str]
 
 
 class Needs:
@@ -70,14 +62,13 @@ class Needs:
     def stated(self, texts: Sequence[str]) -> list[set[int]]:
         """Return for each text the numbers of the needed facts that it states."""
         own = [self._own_sentences(text) for text in texts]
-        claims = [sentence for sentences in own for sentence in sentences]
         numbers = [set[int]() for _ in texts]
         for fact in self.facts:
-            if any(self._contradicts(sentence, fact) for sentence in claims):
+            said = [[self._says(sentence, fact) for sentence in sentences] for sentences in own]
+            if any(False in each for each in said):
                 continue
-            for found, text, sentences in zip(numbers, texts, own, strict=True):
-                said = any(self._states(sentence, fact) for sentence in sentences)
-                if said or leak(text, [fact.text]):
+            for found, text, each in zip(numbers, texts, said, strict=True):
+                if True in each or leak(text, [fact.text]):
                     found.add(fact.number)
         return numbers
 
@@ -97,38 +88,28 @@ class Needs:
             if len(line) <= _MAX_CHARACTERS and not any(line in each for each in self._taught)
         ]
 
-    def _states(self, sentence: str, fact: Fact) -> bool:
-        """Return whether a sentence means a fact, or has all of its values that are needed."""
-        read = self._meaning(sentence)
-        if read:
-            return read == self._meaning(fact.text)
-        values = self._needed(fact).values()
-        # One value alone, such as the name of a town, says too little.
-        return len(values) > 1 and self._holds(sentence, values) and not self._walks(sentence, fact)
-
-    def _contradicts(self, sentence: str, fact: Fact) -> bool:
-        """Return whether a sentence has all needed values of a fact but one, and another for it."""
+    def _says(self, sentence: str, fact: Fact) -> bool | None:
+        """Return whether a sentence states a fact (True) or contradicts it (False)."""
         read, meant, needed = self._meaning(sentence), self._meaning(fact.text), self._needed(fact)
         if read and meant:
-            if read.about != meant.about or read in map(self._meaning, self._taught):
-                return False
-            names = [name for name in needed if name in meant.values and name in read.values]
-            different = [name for name in names if read.values[name] != meant.values[name]]
-            return len(different) == 1 and (len(names) > 1 or bool(self._owner))
-        if self._walks(sentence, fact):
-            return False
+            if read == meant:
+                return True
+            if read[0] != meant[0] or read in map(self._meaning, self._taught):
+                return None
+            names = [name for name in needed if name in meant[1]]
+            different = [name for name in names if read[1].get(name) != meant[1][name]]
+            return False if len(different) == 1 and (len(names) > 1 or self._owner) else None
+        steps = [word for word in self._directions if self._holds(sentence, [word])]
+        # One value alone, such as the name of a town, says too little, and several steps say
+        # nothing of one of them.
+        if len(needed) < 2 or ("direction" in needed and len(steps) > 1):
+            return None
         for name in needed:
             key = [value for other, value in needed.items() if other != name]
-            if key and self._holds(sentence, key):
-                others = {value for value in self._alike(fact, name) if value != needed[name]}
-                if self._holds_any(sentence, others):
-                    return True
-        return False
-
-    def _walks(self, sentence: str, fact: Fact) -> bool:
-        """Return whether a sentence is about several steps, and the fact about one of them."""
-        steps = [word for word in self._directions if self._holds(sentence, [word])]
-        return "direction" in fact.values and len(steps) > 1
+            others = self._alike(fact, name) - {needed[name]}
+            if self._holds(sentence, key) and self._holds_any(sentence, others):
+                return False
+        return True if self._holds(sentence, needed.values()) else None
 
     def _needed(self, fact: Fact) -> dict[str, str]:
         """Return the values of a fact that link it to the question, its answer or another fact."""
@@ -163,13 +144,14 @@ class Needs:
                 return False
         return True
 
-    def _meaning(self, text: str) -> _Meaning | None:
-        """Return what the grammar reads in a text; it does not matter who walked a step."""
+    def _meaning(self, text: str) -> tuple[object, Mapping[str, str]] | None:
+        """Return what a text is about and the values in it, as far as the grammar reads it."""
         if fact := self._reader.fact(text):
+            # It does not matter who walked a step.
             values = {**fact.values, "who": ""} if fact.kind == "step" else fact.values
-            return _Meaning((fact.kind, fact.relation), values)
+            return (fact.kind, fact.relation), values
         if turn := self._reader.turn(text):
-            return _Meaning((turn.kind, turn.topic), {"value": turn.value})
+            return (turn.kind, turn.topic), {"value": turn.value}
         return None
 
 

@@ -189,7 +189,7 @@ class _Diary:
         self._taken = set[frozenset[tuple[str, int]]]()
         self.events: list[Event] = []
 
-    def keep(self, pair: dict[str, int]) -> bool:
+    def keep(self, **pair: int) -> bool:
         """Reserve a pair, and return whether it was free."""
         key = frozenset(pair.items())
         free = key not in self._taken
@@ -197,11 +197,7 @@ class _Diary:
         return free
 
     def put(
-        self,
-        days: Sequence[int],
-        named: dict[str, int],
-        deed: int | None = None,
-        besides: int | None = None,
+        self, days: Sequence[int], deed: int | None = None, besides: int | None = None, **named: int
     ) -> Event:
         """Add and return an event with the values in ``named``; its other pairs were free.
 
@@ -241,12 +237,12 @@ class Events(Episodes):
         self._people, self._towns = self.names.people, self.names.count("town")
         self._deeds = [*self._table["deeds"].values()]
         # The spellings of each day of a year, without the year.
-        self._spelled: list[tuple[str, ...]] = []
+        self._calendar: list[tuple[str, ...]] = []
         nths = self._table["nths"]
         for month, length in zip(self.names.months, _MONTHS, strict=True):
             for day in range(1, length + 1):
                 words = {"day": day, "month": month, "nth": nths[day - 1] if nths else ""}
-                self._spelled.append(tuple(form.format(**words) for form in self._table["days"]))
+                self._calendar.append(tuple(form.format(**words) for form in self._table["days"]))
         starts = [-(-part * DAYS // knobs.sessions) for part in range(knobs.sessions + 1)]
         self._days = [*map(range, starts, starts[1:])]
         # A person has one event a day, and all facts for questions may be in one session.
@@ -289,15 +285,15 @@ class Events(Episodes):
         plans = [self._plan(index, k, sessions.pop(), rng) for k in range(self.knobs.most_probes)]
         # Reserve the pairs of all questions first.
         for plan in plans:
-            diary.keep(plan.named)
+            diary.keep(**plan.named)
         for turn, plan in enumerate(plans, index):
             if self._answerable(turn):
-                plan.event = diary.put(self._days[plan.session], plan.named, plan.deed)
+                plan.event = diary.put(self._days[plan.session], plan.deed, **plan.named)
                 continue
             # Both names in the question occur, but not in the same event.
             told_in = [plan.session, sessions.pop()]
             for (name, value), session in zip(plan.named.items(), told_in, strict=True):
-                diary.put(self._days[session], {name: value}, plan.deed)
+                diary.put(self._days[session], plan.deed, **{name: value})
         # Near misses share one of who, where and when with a question.
         for plan in plans:
             shared, thing = plan.named, None
@@ -305,7 +301,7 @@ class Events(Episodes):
                 shared = {name: getattr(plan.event, name) for name in ("who", "where", "when")}
                 thing = plan.event.thing
             for name in itertools.islice(itertools.cycle(shared), knobs.distractors):
-                diary.put(range(DAYS), {name: shared[name]}, plan.deed, thing)
+                diary.put(range(DAYS), plan.deed, thing, **{name: shared[name]})
         for session in range(knobs.sessions):
             self._fill((sessions + others).count(session), self._days[session], diary, rng)
         rng.shuffle(diary.events)
@@ -354,43 +350,37 @@ class Events(Episodes):
                 break
             who, at = divmod(drawn, len(days))
             pair = {"who": who, "when": days[at]}
-            if diary.keep(pair):
-                diary.put(days, pair)
+            if diary.keep(**pair):
+                diary.put(days, **pair)
                 count -= 1
 
     def _probe(self, plan: _Planned, needs: tuple[int, ...], marked: bool) -> Probe:
         numbers = {"when": 0, "who": 0, "where": 0, **plan.named}
         words = self._words(Event(**numbers, deed=plan.deed, thing=0))
         text, _ = told(self._table["ask"][plan.kind][plan.wording], words)
-        unknown = self._table["unknown"]
+        golds = tuple(self._table["unknown"])
         if self.knobs.unanswerable:
-            text = self._table["unless"].format(question=text, unknown=unknown[0])
-        golds = self._golds(plan.kind, plan.event) if plan.event else tuple(unknown)
+            text = self._table["unless"].format(question=text, unknown=golds[0])
+        if plan.event:
+            golds = self._spellings(plan.event)[plan.kind]
         facts = {"answerable": plan.event is not None, "marked": marked}
         return Probe(text, golds, needs, plan.kind, facts)
 
-    def _golds(self, kind: str, event: Event) -> tuple[str, ...]:
-        """Return the accepted answers, the one in the fact first."""
-        if kind == "who":
-            return (self._people[event.who],)
-        if kind == "when":
-            return self._spelled[event.when]
-        if kind == "where":
-            town = self.names.name("town", event.where)
-            return tuple(form.format(where=town) for form in self._table["places"])
-        first, *others = self._deeds[event.deed]["things"][event.thing]
-        # With and without its article.
-        return first, first.split(" ", 1)[1], *others
-
     def _words(self, event: Event) -> dict[str, str]:
-        deed = self._deeds[event.deed]
+        return {name: spelled[0] for name, spelled in self._spellings(event).items()}
+
+    def _spellings(self, event: Event) -> dict[str, tuple[str, ...]]:
+        """Return the spellings of everything about an event, the one in the fact first."""
+        deed, town = self._deeds[event.deed], self.names.name("town", event.where)
+        thing, *others = deed["things"][event.thing]
         return {
-            "when": self._spelled[event.when][0],
-            "who": self._people[event.who],
-            "where": self.names.name("town", event.where),
-            "did": deed["did"],
-            "do": deed["do"],
-            "what": deed["things"][event.thing][0],
+            "when": self._calendar[event.when],
+            "who": (self._people[event.who],),
+            "where": tuple(form.format(where=town) for form in self._table["places"]),
+            # With and without its article.
+            "what": (thing, thing.split(" ", 1)[1], *others),
+            "did": (deed["did"],),
+            "do": (deed["do"],),
         }
 
 

@@ -82,34 +82,31 @@ class EpisodicIndex(System):
 
     def teach(self, texts: Sequence[Text]) -> None:
         """Keep the texts that pass the gate."""
-        if not self.settings.gate:
+        settings = self.settings
+        if not settings.gate:
             super().teach(texts)
             return
-        latest = _Novelty()
+        latest = _Latest()
         for text in self.texts:
             latest.add(key_of(text))
         for text in texts:
             key = key_of(text)
-            if self._passes(text, key, latest):
+            salience = settings.w_reward * text.rewarded + settings.w_pin * text.pinned
+            # Novelty is slow to compute, and marks often decide without it.
+            if salience <= settings.threshold:
+                salience += settings.w_novelty * latest.novelty(key)
+            if salience > settings.threshold:
                 latest.add(key)
                 super().teach([text])
-
-    def _passes(self, text: Text, key: Array, latest: _Novelty) -> bool:
-        settings = self.settings
-        salience = settings.w_reward * text.rewarded + settings.w_pin * text.pinned
-        # Novelty is slow to compute; often the salience without it or with all of it decides.
-        if salience <= settings.threshold < salience + settings.w_novelty:
-            salience += settings.w_novelty * latest.novelty(key)
-        return salience > settings.threshold
 
     def build(self) -> Any:
         """Return a sparse matrix with the key of each text as a row of zeros and ones."""
         sparse = packages.load("scipy.sparse", "notebook", "Search by keys")
         keys = [key_of(text) for text in self.texts]
-        starts = np.cumsum([0, *map(len, keys)])
+        rows = np.repeat(np.arange(len(keys)), [len(key) for key in keys])
         columns = np.concatenate([np.zeros(0, int), *keys])
         shape = len(keys), DIMENSION
-        return sparse.csr_array((np.ones(len(columns)), columns, starts), shape=shape)
+        return sparse.csr_array((np.ones(len(columns)), (rows, columns)), shape=shape)
 
     def search(self, index: Any, question: str) -> list[Recalled]:
         """See `System`."""
@@ -121,6 +118,27 @@ class EpisodicIndex(System):
         # Rounded, because the last digits depend on the order of adding.
         scores = np.round(index @ cue / (cue.sum() or 1), 9)
         return recalled([self.texts[place] for place in ranked(scores, self.settings.k)])
+
+
+class _Latest:
+    """The latest keys, to see how new another key is."""
+
+    def __init__(self) -> None:
+        self._keys = np.zeros((_LATEST, DIMENSION), bool)
+        self._sizes, self._count = np.ones(_LATEST), 0
+
+    def add(self, key: Array) -> None:
+        row = self._count % _LATEST
+        self._keys[row], self._sizes[row] = False, max(1, key.size)
+        self._keys[row, key] = True
+        self._count += 1
+
+    def novelty(self, key: Array) -> float:
+        """Return 1 minus the largest cosine to a key that was added."""
+        shared = self._keys[: self._count, key].sum(axis=1)
+        if not shared.size or not key.size:
+            return 1.0
+        return float(1 - (shared / np.sqrt(key.size * self._sizes[: self._count])).max())
 
 
 def key_of(text: str) -> Array:
@@ -149,25 +167,3 @@ def _excited(word: str) -> tuple[Array, Array]:
         drawn.append((units % DIMENSION, weight * (strengths + (1 << 16))))
     units, strengths = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     return units, strengths
-
-
-class _Novelty:
-    """The latest keys, to see how new another key is."""
-
-    def __init__(self) -> None:
-        self._keys = np.zeros((_LATEST, DIMENSION), bool)
-        self._sizes, self._count = np.ones(_LATEST), 0
-
-    def add(self, key: Array) -> None:
-        row = self._count % _LATEST
-        self._keys[row], self._sizes[row] = False, max(1, key.size)
-        self._keys[row, key] = True
-        self._count += 1
-
-    def novelty(self, key: Array) -> float:
-        """Return 1 minus the largest cosine to a key that was added."""
-        count = min(self._count, _LATEST)
-        if not count or not key.size:
-            return 1.0
-        shared = self._keys[:count, key].sum(axis=1)
-        return float(1 - (shared / np.sqrt(key.size * self._sizes[:count])).max())

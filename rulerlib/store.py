@@ -115,15 +115,7 @@ class Cell:
         """The model, with settings that differ from their defaults: ``"lille+chat=false"``."""
         is_safe = re.fullmatch(r"\w[\w./-]*", self.model, re.ASCII)
         model = self.model.replace("/", "--") if is_safe else _hashed(self.model)
-        names = (
-            "options",
-            "weights",
-            "engine",
-            "memory",
-            "format",
-            "decoding",
-            "question_language",
-        )
+        names = ("options", "weights", "engine", "memory", "format", "decoding")
         return self._with_settings(model, (*names, "question_language"))
 
     @property
@@ -145,7 +137,8 @@ class Cell:
             else:
                 changed = {name: value} if value != default else {}
             if name == "decoding":
-                changed = {{"seed": "decoding_seed"}.get(key, key): changed[key] for key in changed}
+                renamed = {"seed": "decoding_seed"}
+                changed = {renamed.get(key, key): new for key, new in changed.items()}
             words += [f"{safe_name(key)}={_value(new)}" for key, new in changed.items()]
         whole = "+".join(words)
         return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 9]}#{_digest(whole, 8)}"

@@ -17,9 +17,6 @@ EDGE = 1000
 SHORT_GAP = 80
 """A gap of fewer characters is shown instead of left out."""
 
-FORMULA = re.compile(r"^[=+@\t\r-]")
-"""The start of a text that a spreadsheet treats as a formula; also in `explore/static/data.js`."""
-
 # Characters that can hide text, change its direction or control a terminal: control characters
 # except tabs and line breaks, invisible marks of direction and format, and lone surrogates. The
 # joiners of some scripts and of emoji are allowed.
@@ -51,20 +48,6 @@ def one_line(text: str, most: int) -> str:
     """
     shown = visible(" ".join(text.split()))
     return shown if len(shown) <= most else shown[: most - 3] + "..."
-
-
-def cell(text: str) -> str:
-    """Return a text as a cell of a CSV file; a formula gets an apostrophe in front.
-
-    >>> cell("=1+1"), cell("1+1"), of_cell(cell("=1+1"))
-    ("'=1+1", '1+1', '=1+1')
-    """
-    return f"'{text}" if FORMULA.match(text) else text
-
-
-def of_cell(text: str) -> str:
-    """Return the text that `cell` was called with."""
-    return text[1:] if text.startswith("'") and FORMULA.match(text[1:]) else text
 
 
 def markup(text: str) -> str:

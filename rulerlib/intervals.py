@@ -6,10 +6,6 @@
 >>> mean = clustered([1, 1, 1, 1, 0, 0, 1, 1], clusters=[0, 0, 1, 1, 2, 2, 3, 3])
 >>> mean.mean, round(mean.design_effect, 2), round(mean.low, 2), round(mean.high, 2)
 (0.75, 2.33, 0.15, 0.98)
->>> print(mean)
-0.750, standard error 0.250 (8 values in 4 clusters)
->>> print(clustered([1, 0], clusters=["a", "a"]))
-0.500, no standard error, because all 2 values are in one cluster
 """
 
 from __future__ import annotations
@@ -92,16 +88,6 @@ class Clustered:
     design_effect: float
     low: float
     high: float
-
-    def __str__(self) -> str:
-        """Return the mean with its standard error, or the reason why there is none."""
-        if not self.n:
-            return "no mean, because there are no values"
-        if self.clusters == 1:
-            which = f"all {self.n} values are" if self.n > 1 else "its value is"
-            return f"{self.mean:.3f}, no standard error, because {which} in one cluster"
-        among = f"({self.n} values in {self.clusters} clusters)"
-        return f"{self.mean:.3f}, standard error {self.standard_error:.3f} {among}"
 
 
 def clustered(

@@ -441,10 +441,6 @@ class Run:
             count = min(count, sum(1 for _ in samples.read(self.questions(cell), Sample)))
         return count
 
-    def repeats(self, cell: Cell) -> float | None:
-        """Return how often a sentence is repeated in a haystack, see `Dataset.repeats`."""
-        return None if self._is_given(cell) else self.dataset(cell).repeats
-
     # --- Files and answers -----------------------------------------------------------------------
 
     def questions(self, cell: Cell) -> Path:

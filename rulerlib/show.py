@@ -19,7 +19,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rulerlib import languages, store, tasks
+from rulerlib import languages, tasks
 from rulerlib.escaping import PLAIN, gap, markup, merged, shortened, spoken, visible
 from rulerlib.escaping import Html as Html
 from rulerlib.escaping import sentence as sentence
@@ -49,48 +49,32 @@ def run(run: Run) -> Html:
 
     This sends no prompts and does not load the weights of the model.
     """
+    there = {(cell.task, cell.length) for cell in run.cells}
     # `data` may hold only some of the tasks.
-    there = {cell.task for cell in run.cells}
-    names = listed([name for name in run.tasks if name in there])
+    names = listed([name for name in run.tasks if name in {task for task, _ in there}])
     asked = f"{run.name} answers {names} at {_lengths(run.cells)} tokens: {_count(run, run.cells)}."
-    codes = {" Language: ": run.language, ", with questions in ": run.question_language}
-    named = {before: (languages.load(code).name, code) for before, code in codes.items() if code}
-    in_text = "".join(before + name for before, (name, _) in named.items())
-    # The language of each name is marked for screen readers.
-    in_markup = "".join(before + spoken(name, code) for before, (name, code) in named.items())
-    further = f".{_too_short(run)}{_repeated(run)}{_counted(run)}"
-    study = ""
+    asked += f" Language: {languages.load(run.language).name}"
+    if run.question_language:
+        asked += f", with questions in {languages.load(run.question_language).name}"
+    asked += "."
+    for length in () if run.given else run.lengths:
+        if left := [task for task in run.tasks if (task, length) not in there]:
+            asked += f" {listed(left)} do not fit into {thousands(length)} tokens."
+    decoding, tokenizer = run.decoding, run.loaded_engine.tokenizer
+    how = "Greedy decoding"
+    if not decoding.greedy:
+        how = f"Sampling at temperature {decoding.temperature:g}"
+    if decoding.samples > 1:
+        how += f", {decoding.samples} answers per question"
+    seed = "" if run.given else f", questions of seed {run.seed}"
+    templated = tokenizer.chat_template is not None and run.format.chat is not False
+    how += f"{seed}, {'with' if templated else 'without'} a chat template."
     if run.study_cells:
-        study = (
+        how += (
             f" The study compares {said_count(len(run.rows), 'setting')} at"
             f" {_lengths(run.study_cells)} tokens: {_count(run, run.study_cells)}."
         )
-    second = _decoded(run) + study
-    return Html(
-        f"<p>{markup(asked)}{in_markup}{markup(further)}<br>{markup(second)}</p>",
-        f"{asked}{in_text}{further}\n{second}",
-    )
-
-
-def _too_short(run: Run) -> str:
-    """Return a sentence on the tasks that do not fit into some lengths."""
-    there = {(cell.task, cell.length) for cell in run.cells}
-    clauses = []
-    for length in () if run.given else run.lengths:
-        if left := [task for task in run.tasks if (task, length) not in there]:
-            clauses.append(f"{listed(left)} at {thousands(length)}")
-    return f" Left out, because the length is too short: {'; '.join(clauses)}." if clauses else ""
-
-
-def _repeated(run: Run) -> str:
-    """Return a sentence on how often the haystacks repeat their texts, or an empty text."""
-    most: dict[int, float] = {}
-    for cell in (*run.cells, *run.study_cells):
-        if factor := run.repeats(cell):
-            most[cell.length] = max(factor, most.get(cell.length, 0))
-    times = [f"{factor:g} times at {thousands(at)}" for at, factor in sorted(most.items())]
-    begin = " The haystacks repeat their texts: on average, a sentence occurs"
-    return f"{begin} {listed(times, 8)}." if times else ""
+    return Html(f"<p>{markup(asked)}<br>{markup(how)}</p>", f"{asked}\n{how}")
 
 
 def _lengths(cells: Sequence[Cell]) -> str:
@@ -100,40 +84,7 @@ def _lengths(cells: Sequence[Cell]) -> str:
 
 def _count(run: Run, cells: Sequence[Cell]) -> str:
     """Return the number of questions in some cells in words."""
-    counts = sorted(run.count(cell) for cell in cells)
-    whole = said_count(sum(counts), "question")
-    if len(counts) == 1:
-        return whole
-    number = str(counts[0]) if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
-    return f"{whole}, {number} for each task and length"
-
-
-def _counted(run: Run) -> str:
-    """Return a sentence on the tokenizer of existing questions if it is not the model's."""
-    fingerprint = run.loaded_engine.tokenizer.fingerprint
-    about = [store.read_metadata(path) for path in run.given.values()]
-    others = {str(metadata.get("tokenizer")) for metadata in about
-              if metadata and metadata.get("tokenizer_fingerprint") != fingerprint}  # fmt: skip
-    sentence = ""
-    if others:
-        sentence = f" Lengths were counted by another tokenizer, {listed(sorted(others))}."
-    if not all(about):
-        sentence += " The files do not say which tokenizer counted their lengths."
-    return sentence
-
-
-def _decoded(run: Run) -> str:
-    """Return a sentence on the decoding, the seed and the chat template."""
-    decoding = run.decoding
-    how = "Greedy decoding"
-    if not decoding.greedy:
-        how = f"Sampling at temperature {decoding.temperature:g}"
-    if decoding.samples > 1:
-        how += f", {decoding.samples} answers per question"
-    seed = "" if run.given else f", questions of seed {run.seed}"
-    template = run.loaded_engine.tokenizer.chat_template
-    templated = template is not None and run.format.chat is not False
-    return f"{how}{seed}, {'with' if templated else 'without'} a chat template."
+    return said_count(sum(run.count(cell) for cell in cells), "question")
 
 
 def sample(record: Sample, context: int = 700) -> Html:
@@ -216,8 +167,7 @@ def answers(table: pd.DataFrame) -> Html:
     Parameters
     ----------
     table
-        From `rulerlib.analysis.wrong`, or with their kinds from
-        `rulerlib.analysis.error_examples`.
+        From `rulerlib.analysis.error_examples`.
     """
     if table.empty:
         return sentence(table.attrs.get("why", "No wrong answers."))
@@ -389,7 +339,7 @@ def table(
     values = values if isinstance(values, pd.DataFrame) else pd.DataFrame([*values])
     if values.empty and "why" in values.attrs:
         return sentence(values.attrs["why"])
-    share_names = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
+    share_names = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off")
     shares = [*dict.fromkeys(name for name in (*percent, *share_names) if name in values)]
     shown = _intervals(values.copy(), shares, precision)
     constant = _constant(shown, shares) if folded else []

@@ -154,7 +154,6 @@ BAD = [
     ({"lengths": 600}, "among those that were run: 512, 1024, 2048"),
     ({"compare": "a,c"}, "second is 'c'"),
     ({"claimed": "128K"}, "a valid dictionary"),
-    ({"cmap": "jet"}, "cmap is 'jet', but must be one of red-green, viridis"),
 ]
 
 

@@ -3,14 +3,13 @@
 ``scores``
     the long table, one row for each prediction and measure;
 ``accuracy``
-    means by task, category, length or depth, each with n and interval; kinds of mistakes; the
-    variance of sampled answers to the same questions;
+    means by task, category, length or depth, each with n and interval; kinds of mistakes;
 ``averages``
     RULER's averages, the effective length, and a leaderboard like RULER's;
 ``pairs``
     two models on the same samples;
 ``reading``
-    reading comprehension with arithmetic: accuracy by operation, and baselines;
+    baselines of reading comprehension with arithmetic;
 ``report``
     the parameters of `notebooks/analysis.ipynb`.
 
@@ -27,11 +26,8 @@ from rulerlib.analysis.accuracy import (
     error_examples,
     errors,
     means,
-    over_tasks,
     overview,
     parts,
-    repeats,
-    wrong,
 )
 from rulerlib.analysis.averages import (
     by_length,

@@ -32,8 +32,6 @@ BY = ("model", "language", "task", "length")
 RESAMPLES = 2000
 """The default number of random draws for intervals and tests."""
 
-_SHOWN = ["task", "length", "index", "depths", "outputs", "pred"]
-
 
 def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = BY) -> pd.DataFrame:
     """Return means of a measure with their 95% interval.
@@ -88,8 +86,8 @@ def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = 
     return averaged.merge(tasks_in(chosen, by), on=list(by))
 
 
-def by_fact(table: pd.DataFrame, fact: str) -> pd.DataFrame:
-    """Return means by a fact about the questions, such as their ``kind``.
+def by_fact(table: pd.DataFrame, fact: str, by: Sequence[str] = BY) -> pd.DataFrame:
+    """Return means by a fact about the questions, such as their ``operation``.
 
     Parameters
     ----------
@@ -97,6 +95,8 @@ def by_fact(table: pd.DataFrame, fact: str) -> pd.DataFrame:
         From `rulerlib.analysis.scores`.
     fact
         A key of ``facts``. Questions without it are left out.
+    by
+        The other columns to group by.
 
     Returns
     -------
@@ -107,8 +107,8 @@ def by_fact(table: pd.DataFrame, fact: str) -> pd.DataFrame:
     rows = rows.dropna(subset=fact)
     if rows.empty:
         why = table.attrs.get("why", f"No question has a value of '{fact}'.")
-        return nothing(why, [*BY, fact])
-    return accuracy(rows, by=(*BY, fact))
+        return nothing(why, [*by, fact])
+    return accuracy(rows, by=(*by, fact))
 
 
 def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFrame:
@@ -296,12 +296,9 @@ def depth_bin(depth: float, bins: int = 10) -> float:
     >>> depth_bin(4), depth_bin(47.5, bins=5), depth_bin(100)
     (0.0, 50.0, 100.0)
     """
-    return _grid(bins)[math.floor(depth * (bins - 1) / 100 + 0.5)]
-
-
-def _grid(bins: int) -> list[float]:
-    """Return the depths of `by_depth` in ascending order."""
-    return [at * 100 / (bins - 1) for at in range(bins)] if bins > 1 else [50.0]
+    if bins == 1:
+        return 50.0
+    return math.floor(depth * (bins - 1) / 100 + 0.5) * 100 / (bins - 1)
 
 
 def by_depth(table: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
@@ -337,7 +334,7 @@ def by_depth(table: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
     rows["context_id"] = contexts.where(contexts.notna(), alone)
     shares = means(rows.join(needles), "found", [*BY, "depth"])
     shares = shares.drop(columns=["contexts", "design_effect"], errors="ignore")
-    shares.attrs["depths"] = _grid(bins)
+    shares.attrs["depths"] = sorted({depth_bin(depth, bins) for depth in range(101)})
     return shares
 
 
@@ -379,116 +376,15 @@ def errors(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
     return pd.DataFrame(rows).merge(tasks_in(table, by), on=list(by))
 
 
-def over_tasks(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the kinds of mistakes of all tasks together.
-
-    If a task is missing at some length, the shares of two lengths are of different tasks.
-
-    Parameters
-    ----------
-    table
-        From `errors`, by task and length.
-
-    Returns
-    -------
-    DataFrame
-        ``model``, ``language`` and ``length`` if the table has them, ``task`` (always
-        ``"all tasks"``), ``error``, ``n``, ``count`` and ``share``. An empty table is returned
-        unchanged.
-    """
-    if table.empty:
-        # Its attrs hold the reason.
-        return table
-    by = [name for name in (*BY, "error") if name in table and name != "task"]
-    sums = table.groupby(by, sort=False)[["n", "count"]].sum().reset_index()
-    return sums.assign(task="all tasks", share=sums["count"] / sums["n"])
-
-
 def error_examples(table: pd.DataFrame, count: int = 1) -> pd.DataFrame:
     """Return ``count`` real wrong answers of each kind, from different lengths where possible."""
     table = of_measure(table)
-    columns = ["error", "task", "language", *_SHOWN[1:]]
-    examples = pd.concat([_varied(table[table["error"] == kind], count) for kind in KINDS])
-    return examples[columns] if len(examples) else nothing("Every answer is right.", columns)
-
-
-def wrong(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the first three wrong answers, from different lengths where possible, in full.
-
-    ``attrs["language"]`` is the language code if all answers share it. If no answer is wrong,
-    ``attrs["why"]`` gives the number of right ones.
-    """
-    rows = of_measure(table)
-    answers = _varied(rows[rows["value"] < 1], 3)
-    codes, answers = set(answers["language"]), answers[_SHOWN]
-    if len(codes) == 1:
-        answers.attrs["language"] = codes.pop()
-    if answers.empty and len(rows):
-        all_of_them = "The one answer is" if len(rows) == 1 else f"All {len(rows):,} answers are"
-        answers.attrs["why"] = f"{all_of_them} right."
-    return answers
-
-
-def _varied(table: pd.DataFrame, count: int) -> pd.DataFrame:
-    """Return ``count`` rows: first one for each length, then the others."""
-    first = table.groupby("length", sort=False).head(1)
-    return pd.concat([first, table.drop(first.index)]).head(count)
-
-
-# --- Repeated answers ------------------------------------------------------------------------
-
-
-def repeats(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the variance of scores within and between questions.
-
-    With n questions and K answers to each, the variance of the mean is
-    ``(between + within / K) / n`` (Miller 2024, "Adding Error Bars to Evals", section 3.1): more
-    answers to each question help against the second part alone.
-
-    Parameters
-    ----------
-    table
-        From `rulerlib.analysis.scores`.
-
-    Returns
-    -------
-    DataFrame
-        `BY`; ``questions``; ``repeats``, answers to each (the fewest,
-        where they differ); ``mean``, ``low``, ``high``; ``within``: the variance of answers to the
-        same question, on average over questions; ``between``: the variance of the questions' own
-        rates, what is left of the variance of their means without the chance of answers, at least
-        0; ``run_deviation``: the standard deviation of a score with one answer to each question
-        over runs that ask the same ones, ``sqrt(within / questions)``; ``lowest run`` and
-        ``highest run``: the least and the largest mean of one answer to each question. Groups
-        without repeats are left out; an empty table says that there are none.
-    """
-    rows = of_measure(table)
-    question = [name for name in ("setting", "questions", "index") if name in rows]
-    repeated = rows.duplicated([*BY, *question], keep=False)
-    if not repeated.any():
-        why = "No question was answered more than once, so runs cannot be compared with runs."
-        return nothing(why, [*BY, "questions", "repeats", "mean"])
-    averages = means(rows.rename(columns={"value": "mean"}), "mean")
-    varied = rows_of(rows[repeated], BY, lambda part: _variances(part, question))
-    return averages[[*BY, "mean", "low", "high"]].merge(varied, on=list(BY))[
-        [*BY, "questions", "repeats", "mean", "low", "high", "within", "between",
-         "run_deviation", "lowest run", "highest run"]
-    ]  # fmt: skip
-
-
-def _variances(part: pd.DataFrame, question: list[str]) -> dict[str, Any]:
-    """Return the variances of one group; the columns in ``question`` identify a question."""
-    by_question = part.groupby(question, sort=False)["value"]
-    counts = by_question.size()
-    within = float(by_question.var(ddof=1)[counts >= 2].mean())
-    questions = len(counts)
-    chance = within * float((1 / counts).mean())
-    total = float(by_question.mean().var(ddof=1)) if questions > 1 else math.nan
-    runs = part.groupby("repeat")["value"].agg(["mean", "size"])
-    whole = runs.loc[runs["size"] == runs["size"].max(), "mean"]
-    return {
-        "questions": questions, "repeats": int(counts.min()), "within": within,
-        "between": max(0.0, total - chance) if questions > 1 else math.nan,
-        "run_deviation": math.sqrt(within / questions),
-        "lowest run": float(whole.min()), "highest run": float(whole.max()),
-    }  # fmt: skip
+    found = []
+    for kind in KINDS:
+        rows = table[table["error"] == kind]
+        # One for each length before the others.
+        first = rows.groupby("length", sort=False).head(1)
+        found.append(pd.concat([first, rows.drop(first.index)]).head(count))
+    columns = ["error", "task", "language", "length", "index", "depths", "outputs", "pred"]
+    examples = pd.concat(found)[columns]
+    return examples if len(examples) else nothing("Every answer is right.", columns)

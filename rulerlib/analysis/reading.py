@@ -1,16 +1,7 @@
-"""Reading comprehension with arithmetic: accuracy by operation, and two baselines.
+"""Two baselines of reading comprehension with arithmetic.
 
->>> from rulerlib.analysis.scores import scores
->>> about = {"model": "lille", "language": "en", "task": "drop_1", "length": 4096}
->>> others = {"golds": [["12"], ["12 goals"]], "facts": {"operation": "sum"}}
->>> said = ["5 + 7 is 12.\\nAnswer: 12", "Answer: 12."]
->>> rows = [(about, Prediction(i, "", ["12"], pred, others)) for i, pred in enumerate(said)]
->>> table = by_operation(scores(rows))
->>> table[["operation", "n", "measure", "mean", "em_raw", "em_norm"]].to_dict("split")["data"]
-[['sum', 2, 'drop_f1', 1.0, 0.5, 1.0]]
-
-Both baselines are scored like the model: its answers to the same questions without their passages,
-and the most frequent right answer of the training questions.
+Both are scored like the model: its answers to the same questions without their passages, and the
+most frequent right answer of the training questions.
 """
 
 from __future__ import annotations
@@ -22,17 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
-
 from rulerlib import samples
-from rulerlib.analysis.accuracy import accuracy
-from rulerlib.analysis.scores import nothing
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.parts import parts_to_data
 from rulerlib.runs import Run
 from rulerlib.samples import OPTIONAL, Prediction, Sample
-from rulerlib.tasks.drop import OPERATIONS, Drop
+from rulerlib.tasks.drop import Drop
 
 # The number of training questions whose answers are counted.
 COUNTED = 200
@@ -42,36 +29,6 @@ NO_PASSAGE, FREQUENT = "no passage", "most frequent answer"
 
 # Keys that only predictions of a study have.
 _OF_STUDY = ("group", "setting", "study")
-
-
-def by_operation(table: pd.DataFrame) -> pd.DataFrame:
-    """Return means by operation, with intervals clustered by passage.
-
-    Parameters
-    ----------
-    table
-        From `rulerlib.analysis.scores`.
-
-    Returns
-    -------
-    DataFrame
-        As `rulerlib.analysis.accuracy`, by model, language, length and ``operation``, in the
-        order of `rulerlib.tasks.drop.OPERATIONS`. For questions of DROP, whose operation is not
-        recorded, it is the kind of the answer. Empty if neither is known.
-    """
-    kinds = [facts.get("operation", facts.get("answer_kind")) for facts in table["facts"]]
-    rows = table.assign(operation=kinds).dropna(subset="operation")
-    by = ("model", "language", "length", "operation")
-    if rows.empty:
-        return nothing(table.attrs.get("why", "No question says which operation it asks for."), by)
-    order = {name: number for number, name in enumerate(OPERATIONS)}
-    rows = rows.sort_values(
-        "operation", key=lambda names: names.map(order).fillna(len(order)), kind="stable"
-    )
-    return accuracy(rows, by=by)
-
-
-# --- Baselines --------------------------------------------------------------------------------
 
 
 def without_passages(run: Run) -> Run:

@@ -22,7 +22,6 @@ from rulerlib.errors import LARGEST, ParameterError, one_of, validated
 from rulerlib.files import home
 from rulerlib.metrics import MEASURES
 from rulerlib.parsing import notebook_parameters
-from rulerlib.plots import CMAPS
 
 Length = Annotated[int, Field(ge=1, le=LARGEST)]
 
@@ -56,8 +55,6 @@ class Report:
         ``MOST_PAIRS`` pairs, see `rulerlib.analysis.pairs`).
     bins
         The number of rows of the heatmaps.
-    cmap
-        The colour map of the heatmaps: ``"red-green"`` or ``"viridis"``.
     examples
         The number of wrong answers to show of each kind.
     resamples, seed
@@ -81,14 +78,12 @@ class Report:
     claimed: dict[str, Any] = field(default_factory=dict)
     compare: NameList = None
     bins: int = Field(10, ge=1, le=LARGEST)
-    cmap: str = "red-green"
     examples: int = Field(1, ge=1, le=LARGEST)
     resamples: int = Field(RESAMPLES, ge=100, le=LARGEST)
     seed: int = Field(0, ge=0, le=LARGEST)
 
     def __post_init__(self) -> None:
         one_of("measure", self.measure, [*MARKED, *MEASURES])
-        one_of("cmap", self.cmap, CMAPS)
         if self.primary is not None:
             one_of("primary", self.primary, MEASURES)
         models = wanted("compare", self.compare)

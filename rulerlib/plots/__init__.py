@@ -19,7 +19,6 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.errors import one_of
 from rulerlib.labels import in_words, thousands
 from rulerlib.plots import base
 from rulerlib.tasks.mistakes import KINDS
@@ -27,11 +26,8 @@ from rulerlib.tasks.mistakes import KINDS
 UNMEASURED = "#d4d4d4"
 
 RED_GREEN = ("#8c0d25", "#c0302c", "#e0702b", "#e6b62e", "#c0da4d", "#a6f28b")
-"""The default colours of a heatmap, from 0 to 1. Their lightness (CIELAB) rises from 29 to 89, so
+"""The colours of a heatmap, from 0 to 1. Their lightness (CIELAB) rises from 29 to 89, so
 that readers who cannot tell red from green can still order them."""
-
-CMAPS = ("red-green", "viridis")
-"""The colour maps of a heatmap: `RED_GREEN`, or that of matplotlib."""
 
 # Without black, which would hide a hatch.
 _BRIGHT = [colour for colour in base.COLOURS if colour != "#000000"]
@@ -42,15 +38,13 @@ LOOKS = dict(zip(KINDS, _LOOKS, strict=False))
 # --- Depths -----------------------------------------------------------------------------------
 
 
-def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-green") -> base.Figure:
+def heatmap(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     """Return a heatmap of the share found by depth and length, with a panel for each task.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.by_depth`, of one model and one language.
-    cmap
-        ``"red-green"`` or ``"viridis"``.
 
     Returns
     -------
@@ -60,7 +54,7 @@ def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-gree
     Raises
     ------
     ParameterError
-        If the table is empty, or the colour map is unknown.
+        If the table is empty.
     """
     base.check(table, "measured cell")
     lengths = sorted(table["length"].unique())
@@ -71,11 +65,11 @@ def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-gree
         grid = part.pivot(index="depth", columns="length", values="found")
         grid = grid.reindex(index=depths, columns=lengths)
         image = axes.imshow(
-            grid, cmap=_shades(cmap), vmin=0, vmax=1, aspect="auto", interpolation="none"
+            grid, cmap=_shades(), vmin=0, vmax=1, aspect="auto", interpolation="none"
         )
         for cell in part.to_dict("records"):
             at = lengths.index(cell["length"]), depths.index(cell["depth"])
-            _, ink = shade(cell["found"], cmap)
+            _, ink = shade(cell["found"])
             axes.text(*at, f"{cell['n']}", ha="center", va="center", fontsize=8,
                       color=base.ON_COLOUR[ink])  # fmt: skip
         axes.set_xticks(range(len(lengths)), [thousands(length) for length in lengths])
@@ -91,30 +85,23 @@ def heatmap(table: pd.DataFrame, title: str | None = None, cmap: str = "red-gree
     return base.done(figure, title)
 
 
-def shade(value: float, cmap: str = "red-green") -> tuple[str, str]:
+def shade(value: float) -> tuple[str, str]:
     """Return the colours of a cell of `heatmap` and of the text on it.
 
     Parameters
     ----------
     value
         From 0 to 1, or NaN if it was not measured.
-    cmap
-        ``"red-green"`` or ``"viridis"``.
 
     Returns
     -------
     colour, ink
         The ink is ``"black"`` or ``"white"``, whichever has the higher contrast (at least 4.5, see
         WCAG 2).
-
-    Raises
-    ------
-    ParameterError
-        If the colour map is unknown.
     """
     if math.isnan(value):
         return UNMEASURED, "black"
-    colour = _shades(cmap)(value)[:3]
+    colour = _shades()(value)[:3]
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour
     )
@@ -123,16 +110,12 @@ def shade(value: float, cmap: str = "red-green") -> tuple[str, str]:
     return "#" + "".join(f"{round(255 * part):02x}" for part in colour), ink
 
 
-def _shades(cmap: str) -> Any:
-    """Return a colour map of matplotlib in which cells without a value are grey."""
-    pyplot = base.pyplot()
+def _shades() -> Any:
+    """Return the colour map of a heatmap, in which cells without a value are grey."""
+    base.pyplot()
     from matplotlib.colors import LinearSegmentedColormap
 
-    if one_of("cmap", cmap, CMAPS) == "viridis":
-        shades = pyplot.get_cmap("viridis")
-    else:
-        shades = LinearSegmentedColormap.from_list(cmap, RED_GREEN)
-    return shades.with_extremes(bad=UNMEASURED)
+    return LinearSegmentedColormap.from_list("red-green", RED_GREEN).with_extremes(bad=UNMEASURED)
 
 
 # --- Mistakes ---------------------------------------------------------------------------------
@@ -176,17 +159,13 @@ def errors(table: pd.DataFrame, title: str | None = None) -> base.Figure:
 # --- Lines against length ---------------------------------------------------------------------
 
 
-def curves(
-    table: pd.DataFrame, title: str | None = None, trained: int | None = None
-) -> base.Figure:
+def curves(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     """Return a figure of accuracy and its 95% interval against length, one line for each task.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.accuracy`, of one model and one language.
-    trained
-        The model's training length in tokens, marked on the axis.
 
     Raises
     ------
@@ -205,7 +184,7 @@ def curves(
         size = math.ceil(len(lines) / math.ceil(len(lines) / base.WITHIN))
         for start in range(0, len(lines), size):
             panels.append(("", dict(list(lines.items())[start : start + size])))
-    return _lines(table, panels, f"{base.measured(table)} (95% interval)", title, trained)
+    return _lines(table, panels, f"{base.measured(table)} (95% interval)", title)
 
 
 def _lines(
@@ -213,14 +192,13 @@ def _lines(
     panels: Sequence[tuple[str, Mapping[str, pd.DataFrame]]],
     label: str,
     title: str | None,
-    trained: int | None,
 ) -> base.Figure:
     """Return a figure of means against length; each panel has a title and its lines by name."""
     alone = len(panels) == 1
     size = (7 if alone else 5.5, 4 if len(panels) <= 2 else 3.6)
     figure, drawn = base.panels(len(panels), 2, label, size)
     for axes, (name, lines) in zip(drawn, panels, strict=True):
-        base.lines(axes, lines, "mean", 1, table["length"], trained)
+        base.lines(axes, lines, "mean", 1, table["length"])
         if name:
             axes.set_title(name, fontsize=10)
     base.legends(figure, drawn)
@@ -231,7 +209,6 @@ def models(
     table: pd.DataFrame,
     threshold: float | None = None,
     title: str | None = None,
-    trained: int | None = None,
 ) -> base.Figure:
     """Return a figure of RULER's average against length, one line for each model and language.
 
@@ -243,8 +220,6 @@ def models(
         From `rulerlib.analysis.by_length`, in percent.
     threshold
         The threshold of the effective length in percent, drawn as a line.
-    trained
-        The model's training length in tokens, marked on the axis.
 
     Raises
     ------
@@ -260,7 +235,7 @@ def models(
     label = f"average over {number} {'task' if tasks == [1] else 'tasks'} (95% interval)"
     figure, (axes,) = base.panels(1, 1, label, (7, 4))
     lines = base.by_name(averaged, "line")
-    base.lines(axes, lines, "average", 100, averaged["length"], trained)
+    base.lines(axes, lines, "average", 100, averaged["length"])
     if threshold is not None:
         axes.axhline(threshold, color="#555555", linestyle=(0, (1, 2)), linewidth=1)
         axes.annotate(
@@ -274,7 +249,7 @@ def models(
 # --- Settings ---------------------------------------------------------------------------------
 
 
-def study(table: pd.DataFrame, title: str | None = None, trained: int | None = None) -> base.Figure:
+def study(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     """Return a figure of each setting's mean, its interval and its n.
 
     Parameters
@@ -283,8 +258,6 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
         From `rulerlib.analysis.accuracy`, by ``setting``; or by ``group``, ``setting`` and
         ``length``, of one model and one language. With several lengths, each setting is a curve
         and each group has a panel, as in figures 2 and 3 of RULER's paper.
-    trained
-        The model's training length in tokens, marked on the curves.
 
     Raises
     ------
@@ -300,7 +273,7 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
             (group if len(groups) > 1 else "", base.by_name(rows, "setting"))
             for group, rows in groups.items()
         ]
-        return _lines(table, panels, f"{what} (95% interval)", title, trained)
+        return _lines(table, panels, f"{what} (95% interval)", title)
     figure, (axes,) = base.panels(1, 1, "", (7, 1.1 + 0.36 * len(table)))
     base.dots(axes, range(len(table)), table["mean"], table["low"], table["high"])
     base.name_rows(axes, (table["setting"] + " (n = " + table["n"].astype(str) + ")").tolist())

@@ -212,7 +212,6 @@ def lines(
     value: str,
     whole: float,
     lengths: Iterable[int],
-    trained: int | None,
 ) -> None:
     """Draw a line with intervals against length for each part.
 
@@ -226,8 +225,6 @@ def lines(
         The highest possible value: 1, or 100 for percent.
     lengths
         The ticks of the axis, in tokens.
-    trained
-        The model's training length, marked if it lies on the axis.
     """
     rising = sorted(set(lengths))
     # Shift the marks of one length sideways, so that intervals do not overlap.
@@ -246,10 +243,6 @@ def lines(
     axes.grid(alpha=0.3)
     axes.set_ylim(-0.03 * whole, 1.03 * whole)
     in_percent(axes.yaxis, whole)
-    if trained is not None and rising[0] <= trained <= rising[-1]:
-        axes.axvline(trained, color="#777777", linestyle=":", linewidth=1)
-        axes.text(trained, 0.02, " trained length", fontsize=8, color="#555555", va="bottom",
-                  transform=axes.get_xaxis_transform())  # fmt: skip
 
 
 def legends(figure: Any, drawn: Sequence[Any]) -> None:

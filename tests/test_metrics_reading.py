@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 import string
-import sys
 from collections import Counter
 
 import helpers_reading
@@ -15,14 +14,11 @@ from hypothesis import strategies as st
 
 from conftest import tries
 from rulerlib import languages
-from rulerlib.errors import MissingExtraError
-from rulerlib.metrics.matches import part_match
 from rulerlib.metrics.short_answers import (
     drop_em,
     drop_f1,
     em_norm,
     f1_words,
-    format_violation,
     lists,
 )
 from rulerlib.scoring import DROP, one_form
@@ -146,34 +142,21 @@ def test_what_lm_eval_has_otherwise(pred, golds, theirs, ours):
 # Language, what a model wrote, and the answer in it (None: no label, all is judged).
 ANSWERS = [
     ("en", "5 - 2 = 3.\nANSWER: 3", "3"),
-    ("en", "**Final Answer:** 20", "20"),
     ("en", "- Answer: **20**", "20"),
     ("en", "FinalAnswer: 20", "20"),
-    ("en", "_Answer:_ 20", "20"),
-    ("en", "Answer:\r\n20\r\n", "20"),
     ("en", "**Answer**:\n\n**20**", "20"),
-    ("en", "__Final answer__ :\n  20 yards\nBecause.", "20 yards"),
-    ("en", "Answer: 12:30", "12:30"),
     ("en", "Answer\uff1a20\n\nAnswer:", "20"),
     ("en", "Answer: 12\nNo, I forgot one.\nAnswer: 13", "13"),
-    ("en", 'I end with "Answer: $ANSWER".\nAnswer: $20', "$20"),
     ("en", "**Answer (in points):**\n20", "20"),
-    ("en", "Answer (3\n4): 20", None),
     ("en", r"Answer: $\boxed{20}$", "20"),
     ("en", r"Answer: \boxed{\text{20 yards}}.", "20 yards."),
     ("en", r"Answer: \(12{,}500\,\mathrm{yards}\)", "12,500\u2009yards"),
-    ("en", r"It is \boxed{20}.", None),
     ("en", "The answer is 20", None),
-    ("en", "Nonanswer: 20", None),
     ("en", "Answer:", None),
     ("en", "Answer: Donte\u0301 \u22125\u20136", "Donté -5-6"),
     ("da", "Facit.\nSvaret: 12", "12"),
     ("da", "**Svaret (i point):**\n\n12", "12"),
-    ("da", "Besvaret: 12", None),
     ("da", "Ansvar: 12", None),
-    ("da", "Answer: 12", "12"),
-    ("sv", "Svaret:\n12", "12"),
-    ("nb", "Svaret: 11\nSvar: 12", "12"),
     ("de", "Die Antwort: 12", "12"),
     ("nl", "**Antwoord:** 12", "12"),
 ]
@@ -182,20 +165,6 @@ ANSWERS = [
 @pytest.mark.parametrize(("language", "text", "answer"), ANSWERS)
 def test_the_answer_is_what_follows_the_last_label(language, text, answer):
     assert DROP.answer(text, language) == (one_form(text) if answer is None else answer)
-
-
-@pytest.mark.parametrize(
-    ("pred", "language", "wanted"),
-    [
-        ("A, B, and C", "en", [["A, B, and C"], ["A", "B", "C"], ["A", "B", "C"]]),
-        ("A;B\nC and D", "en", [["A;B\nC and D"], ["A", "B", "C and D"], ["A", "B", "C", "D"]]),
-        ("A og B", "da", [["A og B"], ["A og B"], ["A", "B"]]),
-        ("1,234 and 5,6", "en", [["1,234 and 5,6"], ["1,234 and 5,6"], ["1,234", "5,6"]]),
-        ("1,234, 5", "en", [["1,234, 5"], ["1,234", "5"], ["1,234", "5"]]),
-    ],
-)
-def test_a_text_is_read_as_a_list(pred, language, wanted):
-    assert lists(pred, language) == [*wanted, wanted[-1]]
 
 
 AND = {"en": "and", "da": "og", "de": "und", "nb": "og", "nl": "en", "sv": "och"}
@@ -216,25 +185,6 @@ def test_names_with_and_stay_whole_in_a_list(language):
     ]:
         text = ", ".join(spans)
         assert (drop_em(text, [gold], language), drop_f1(text, [gold], language)) == (0, f1), text
-
-
-def test_a_number_in_words_stays_whole_in_a_list():
-    assert drop_em("twelve and one hundred and four", [("104", "12")]) == 1
-    assert drop_em("tolv og et hundrede og fire", [("104", "12")], "da") == 1
-    assert drop_em("twelve, four and one hundred", [("104", "12")]) == 0
-
-
-SHAPES = ["“{}”", "»{}«", "„{}“", "‚{}‘", "{}…", "— {}", "{}™"]
-
-
-@pytest.mark.parametrize("language", [*AND, "fo", "is", "nn"])
-def test_typographic_marks_are_punctuation(language):
-    for shape in SHAPES:
-        for gold in ("Ribe", "12", "3.5", "-5") if language == "en" else ("Ribe", "12", "-5"):
-            text = shape.format(gold)
-            for measure in (em_norm, f1_words, drop_em, drop_f1):
-                assert measure(text, [gold], language) == measure(gold, [text], language) == 1, text
-                assert measure(text, ["Skive"], language) == measure(text, ["5"], language) == 0
 
 
 @pytest.mark.parametrize(
@@ -316,20 +266,6 @@ def test_without_numbers_it_is_squads(pred, golds):
     assert f1_words(pred, golds) == pytest.approx(best)
 
 
-@pytest.mark.parametrize(
-    ("pred", "wanted"),
-    [
-        (" Raiders\n", False),
-        ("12.500", False),
-        ("Raiders!", True),
-        ("St. Louis", True),
-        ("Raiders\nDenver", True),
-    ],
-)
-def test_violations_of_the_format(pred, wanted):
-    assert format_violation(pred) == wanted
-
-
 UNITS = "nul en to tre fire fem seks syv otte ni ti elleve tolv tretten fjorten femten seksten"
 UNITS = [*UNITS.split(), "sytten", "atten", "nitten"]
 TENS = ["", "", "tyve", "tredive", "fyrre", "halvtreds", "tres", "halvfjerds", "firs", "halvfems"]
@@ -365,40 +301,23 @@ def test_danish_number_words():
     ("language", "text", "plain"),
     [
         ("en", "1,234.50 yards", "1234.50 yards"),
-        ("en", "3,5", "3,5"),
         ("en", "One.", "1"),
         ("en", "A", "A"),
-        ("en", "Someone lent nobody anything", "Someone lent nobody anything"),
         ("en", "one hundred and four men and ten women", "104 men and 10 women"),
         ("en", "three-hundred-and-two", "302"),
         ("en", "two thousand three hundred forty-one", "2341"),
-        ("en", "three million", "3 million"),
-        ("en", "hundreds of thousands", "hundreds of thousands"),
-        ("en", "- two\n-three", "- 2\n3"),
         ("en", "an eighteen-year-old", "an 18-year-old"),
         ("en", "1886-05-03", "3 May 1886"),
-        ("en", "3/5/1886", "3/5/1886"),
         ("da", "3,5", "3.5"),
         ("da", "12.500,25 kr.", "12500.25 kr."),
         ("da", "halvanden", "1.5"),
         ("da", "fem og tyve", "5 og 20"),
-        ("da", "tre millioner", "3 millioner"),
         ("da", "kl. 12.30", "kl. 12.30"),
-        ("da", "192.168.1.1", "192.168.1.1"),
         ("da", "En hund", "En hund"),
         ("da", "Én hund", "1 hund"),
-        ("da", "Et.", "1"),
         ("da", "3/5 1886", "3 maj 1886"),
         ("da", "03.05.1886", "3 maj 1886"),
-        ("da", "A\u030arhus", "Århus"),
     ],
 )
 def test_numbers_and_dates_by_hand(language, text, plain):
     assert languages.load(language).numbers.plain(text) == plain
-
-
-def test_without_scipy_drop_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    with pytest.raises(MissingExtraError, match=r"Scoring DROP's answers.*scipy"):
-        drop_f1("Ribe", ["Ribe"])
-    assert part_match("Ribe", ["Ribe"]) == 1

@@ -233,29 +233,6 @@ def numbered(prompt: str) -> list[tuple[str, str]]:
     return [(label, text.strip()) for label, text in zip(pieces[1::2], pieces[2::2], strict=True)]
 
 
-@pytest.mark.parametrize("task", [*TASKS, "drop_2", "drop_3", "ladder_documents_hard"])
-def test_no_document_is_repeated_up_to_262144_tokens(task, words):
-    """Words are the fewest tokens that any tokenizer makes of a text."""
-    for language in ("da", "en", "sv", "nb"):
-        assert Dataset(task, 262_144, language, words, 1).repeats is None
-
-
-def test_distractors_come_from_the_same_article_first(words, tmp_path):
-    knobs = {"source": written(tmp_path, articles(30)), "num_documents": 5}
-    for sample in Dataset("qa_1", 2000, "en", words, num_samples=30, knobs=knobs):
-        reading = read(sample.input, "en")
-        assert len({re.match(r"Item (\d+)-", one.text)[1] for one in reading.documents}) == 1
-
-
-def test_each_question_comes_once_before_any_comes_again(words, tmp_path):
-    knobs = {"source": written(tmp_path, articles(4)), "num_documents": 8}
-    samples = list(Dataset("qa_1", 2000, "en", words, num_samples=40, knobs=knobs))
-    asked = [read(sample.input, "en").question for sample in samples]
-    assert len(set(asked[:20])) == 20
-    assert asked[:20] == asked[20:]
-    assert all(one.input != two.input for one, two in zip(samples, samples[20:], strict=False))
-
-
 def test_a_source_is_cited_by_its_hash(words, tmp_path):
     knobs = {"source": written(tmp_path, articles(4))}
     one = Dataset("qa_1", 500, "en", words, num_samples=2, knobs=knobs)
@@ -267,28 +244,6 @@ def test_a_source_is_cited_by_its_hash(words, tmp_path):
         write_questions(
             Dataset("qa_1", 500, "en", words, num_samples=2, knobs=knobs), tmp_path / "out"
         )
-
-
-def test_real_squad(words):
-    path = shared("squad_v2_sample.json")
-    content = json.loads(path.read_text(encoding="utf-8"))
-    parts = [part for article in content["data"] for part in article["paragraphs"]]
-    asked = [asked for part in parts for asked in part["qas"] if not asked["is_impossible"]]
-    answerable, number = {one["question"].strip() for one in asked}, len(asked)
-    data = Dataset("qa_1", 1800, "en", words, number, knobs={"source": str(path)})
-    seen = set()
-    for index in range(0, number, 12):
-        sample = data[index]
-        reading = read(sample.input, "en")
-        target = reading.at(sample.input, words, sample.token_positions[0])
-        assert any(target.text == part["context"].strip() for part in parts)
-        # Every reference is a span of its paragraph.
-        assert all(answer in target.text for answer in sample.outputs)
-        assert reading.question in answerable
-        seen.add(reading.question)
-        at = words.spans([sample.input])[0][sample.token_position_answer]
-        assert at[0] <= sample.input.index(sample.outputs[0], target.start) < at[1]
-    assert len(seen) > 0.95 * len(range(0, number, 12))
 
 
 def test_real_hotpot(words):

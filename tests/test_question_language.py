@@ -59,18 +59,6 @@ def test_needles_values_and_places_are_those_of_one_language(task, language, oth
         assert sample.answer_prefix.split()[0] == theirs.answer_prefix.split()[0]
 
 
-def test_words_of_a_list_stay_and_their_question_does_not(words):
-    one = Dataset("cwe", 1500, "da", words, num_samples=2)
-    two = Dataset("cwe", 1500, "da", words, num_samples=2, question_language="en")
-    for plain, sample in zip(one, two, strict=True):
-        check_lengths(two, sample)
-        assert sample.outputs == plain.outputs
-        assert "Which 10 words occur most often" in sample.input
-        assert "Hvilke" not in sample.input
-        # The worked example speaks that language, too.
-        assert sample.input.count("Question:") == 2
-
-
 def test_an_unknown_language_names_the_nearest(words):
     with pytest.raises(ParameterError, match=r"question_language is 'dk'.*did you mean 'da'"):
         Dataset("niah_single_1", 600, "en", words, question_language="dk")

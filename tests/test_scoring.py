@@ -56,25 +56,6 @@ def test_what_stands_beside_the_scores():
     assert not {*told} & {*metrics.MEASURES}
 
 
-@pytest.mark.parametrize("scoring", [LIST, ANY, READING, DROP])
-@pytest.mark.parametrize(
-    ("pred", "gold"),
-    [
-        ("Dont&#233;", "Dont\u00e9"),
-        ("Donte\u0301", "Dont\u00e9"),
-        ("stille\u2011hylde", "stille-hylde"),
-        ("Fog &amp; S&oslash;n", "Fog & S\u00f8n"),
-    ],
-)
-def test_two_ways_to_write_a_character_are_one(scoring, pred, gold):
-    values = scoring.score(pred, [gold], [[gold]] if scoring is READING else ())
-    # It is no more than was asked for, either.
-    assert values.pop("over_answering", 0) == 0
-    # Phrases, digits with a sign, and single words have no item form.
-    items = {"exact_items", "item_recall", "item_precision"}
-    assert {value for name, value in values.items() if name not in items} == {1}
-
-
 def test_a_table_of_scores_knows_the_golds_and_the_language(monkeypatch):
     analysis = pytest.importorskip("rulerlib.analysis", reason="needs pandas")
     monkeypatch.setattr(QuestionAnswering, "scoring", READING)

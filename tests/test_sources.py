@@ -9,7 +9,7 @@ import types
 import pytest
 
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
-from rulerlib.sources import Rows, open_source, source_file
+from rulerlib.sources import Rows, open_source
 
 SQUAD = {"version": "v2.0",
          "data": [{"title": "Normans",
@@ -149,15 +149,6 @@ def test_hotpotqa_in_both_schemas(shape, tmp_path):
     assert source.digest == opened(tmp_path, HOTPOT).digest
 
 
-def test_a_line_may_hold_any_character(tmp_path):
-    text = "One\u2028two\u2029three\x85four\x0cfive."
-    rows = "\n".join(json.dumps({**ROWS[2], "context": text}, ensure_ascii=False) for _ in "ab")
-    rows = rows.replace("\\f", "\\u000c")
-    source = opened(tmp_path, rows)
-    assert source.num_questions == 2
-    assert source.document(0) == text
-
-
 @pytest.fixture
 def hub(monkeypatch):
     """A stand-in for the package `datasets`; it needs no network."""
@@ -194,13 +185,6 @@ def test_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'rulerlib\[hub\]'"):
         open_source("alexandrainst/scandi-qa:da")
-
-
-def test_a_file_is_found_below_the_home_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "source.json").write_text(json.dumps(ROWS), encoding="utf-8")
-    assert source_file("~/source.json") == tmp_path / "source.json"
-    assert everything(open_source("~/source.json")) == [NORMANS, OXYGEN]
 
 
 GOOD = json.dumps(ROWS[2])

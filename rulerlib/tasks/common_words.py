@@ -162,8 +162,7 @@ class CommonWords(Task):
             words = frequent(
                 self.language, max(TOP, self.budget.length // (LEAST_ENTRY * uncommon))
             )
-        needed = sum(self._sizes(HEAVY))
-        if len(words) < needed:
+        if len(words) < (needed := sum(self._sizes(HEAVY))):
             allowed = f"a source of at least {needed} different words, and this has {len(words)}"
             raise ParameterError("words", self.words, allowed)
         return pool_of(words, self.budget.tokenizer)
@@ -172,11 +171,12 @@ class CommonWords(Task):
     def _whole(self) -> list[int]:
         """Words that are not part of another word; only these can be answers."""
         words = self.filler.units
-        parts = set[str]()
-        for word in words:
-            for length in range(SHORTEST, len(word)):
-                for first in range(len(word) - length + 1):
-                    parts.add(word[first : first + length])
+        parts = {
+            word[first : first + length]
+            for word in words
+            for length in range(SHORTEST, len(word))
+            for first in range(len(word) - length + 1)
+        }
         whole = [place for place, word in enumerate(words) if word not in parts]
         if len(whole) < self.num_cw:
             allowed = f"at most {len(whole)}, the words that are not part of another word"

@@ -47,7 +47,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rulerlib.errors import DataError, ParameterError, flag, one_of, whole_number
-from rulerlib.haystack import Draft, Needle, depth_of, depths_of
+from rulerlib.haystack import Draft, Needle
 from rulerlib.metrics.short_answers import Golds, spans_of
 from rulerlib.parts import Part
 from rulerlib.samples import Prediction
@@ -232,14 +232,8 @@ class Drop(DocumentTask):
     def place(
         self, questions: Sequence[Question], index: int, rng: random.Random
     ) -> dict[int, float]:
-        """Return the depth of each passage that the questions need."""
-        targets = [*questions[0].targets]
-        if len(targets) > 1:
-            depths = depths_of(len(targets), rng)
-            rng.shuffle(targets)
-        else:
-            depths = [depth_of(index)]
-        return dict(zip(targets, depths, strict=True))
+        """Return the depth of each passage; all questions of a context need the same ones."""
+        return super().place(questions[:1], index, rng)
 
     def draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
         """Return one question, given the depths of its passages."""

@@ -33,7 +33,7 @@ from rulerlib.parts import Part
 from rulerlib.samples import Prediction
 from rulerlib.scoring import ABSENCE, LIST, Scoring
 from rulerlib.tasks import absence
-from rulerlib.tasks.family import RETRIEVAL, TRIES, Task, fresh
+from rulerlib.tasks.family import RETRIEVAL, Task, fresh
 from rulerlib.texts import digest
 
 HAYSTACKS = ("noise", "essay", "needle")
@@ -140,32 +140,24 @@ class Niah(Task):
     @cached_property
     def _distractors(self) -> dict[str, tuple[str, str]]:
         """Key and value of each distractor by its sentence."""
-        some = Pool([*self._draw_distractors(FEWEST)], "\n", self.budget.tokenizer)
-        count = max(FEWEST, POOL_FACTOR * self.budget.length // some.cheapest)
-        drawn = self._draw_distractors(count)
-        if len(drawn) < count:
-            allowed = (
-                f"shorter: only {len(drawn)} different {self.type_needle_k} were found for the"
-                " keys of a needle haystack"
-            )
-            raise ParameterError("length", self.budget.length, allowed)
-        return drawn
-
-    def _draw_distractors(self, count: int) -> dict[str, tuple[str, str]]:
-        """Draw distractors until there are ``count``, or until all attempts repeat one."""
         rng = random.Random(f"{self.seed} pool")
         drawn: dict[str, tuple[str, str]] = {}
         used = set[str]()
-        misses = 0
-        while len(drawn) < count and misses < TRIES:
+
+        def draw() -> tuple[str, str] | None:
             key = value_of(self.type_needle_k, self.language, rng)
             value = value_of(self.type_needle_v, self.language, rng)
-            if key == value or key in used or value in used:
-                misses += 1
-                continue
-            misses = 0
-            used.update((key, value))
-            drawn[self._sentence(key, value)] = key, value
+            return None if key == value or key in used or value in used else (key, value)
+
+        def add(count: int) -> None:
+            while len(drawn) < count:
+                key, value = fresh(f"key of {self.type_needle_k}", draw)
+                used.update((key, value))
+                drawn[self._sentence(key, value)] = key, value
+
+        add(FEWEST)
+        cheapest = Pool([*drawn], "\n", self.budget.tokenizer).cheapest
+        add(POOL_FACTOR * self.budget.length // cheapest)
         return drawn
 
     def mark(self, units: Iterable[tuple[str, int]]) -> list[Part]:

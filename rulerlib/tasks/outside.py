@@ -22,7 +22,6 @@ import functools
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import is_dataclass
 from typing import Any
 
 from rulerlib import plugins, tasks
@@ -41,8 +40,6 @@ def admit(name: str) -> list[str]:
     ------
     ParameterError
         If the family cannot be imported or is incomplete.
-    DataError
-        If the file of its wording is damaged.
     """
     family = _loaded(name)
     for variant in family:
@@ -59,7 +56,7 @@ def installed() -> dict[str, Task]:
 
     Raises
     ------
-    ParameterError, DataError
+    ParameterError
         As `admit`.
     """
     found = dict[str, Task]()
@@ -84,8 +81,8 @@ def _loaded(name: str) -> dict[str, Task]:
         if not _NAME.fullmatch(str(key)):
             allowed = f"{_WANTED} whose names have a-z, 0-9, '.', '_' and '-', not {key!r}"
             raise ParameterError("tasks", name, allowed)
-        if not (isinstance(task, Task) and is_dataclass(task) and task.tokens_to_generate > 0):
-            allowed = f"{_WANTED}, each a dataclass of the class Task with answer_tokens above 0"
+        if not (isinstance(task, Task) and task.tokens_to_generate > 0):
+            allowed = f"{_WANTED}, each an instance of Task with answer_tokens above 0"
             raise ParameterError("tasks", name, allowed)
     # The version of rulerlib says which source its own plug-ins have.
     if not name.startswith("rulerlib."):

@@ -65,9 +65,6 @@ PRIOR = 3
 # of 85.6% have 0.12; tasks differ, and a draw has several questions or several references.
 VARIANCE = 0.025
 
-# The models that are simulated to estimate the cost.
-SIMULATED = 40
-
 
 class Search:
     """The possible effective lengths, given the answers so far.
@@ -188,14 +185,6 @@ class Search:
         highs = [AVERAGES[bet.log[1:] < limit].max(initial=0) + half for bet in self._below]
         return np.maximum.accumulate(lows[::-1])[::-1], np.minimum.accumulate(highs)
 
-    def area(self) -> tuple[float, float, float]:
-        """Return the area under the averages over the log length, 0 to 1, and its interval."""
-        lows, highs = self.bounds()
-        places = np.log(self.lengths)
-        curves = (np.clip(self.averages, lows, highs), lows, highs)
-        areas = [np.trapezoid(curve, places) / (places[-1] - places[0]) for curve in curves]
-        return float(areas[0]), float(areas[1]), float(areas[2])
-
     def rounds(self, share: float) -> Iterator[int]:
         """Yield lengths to ask until the search is done or a share of RULER's tokens is used."""
         while not self.done and self.spent < share * self.design:
@@ -236,76 +225,24 @@ class Search:
         row = {"length": length, "draws": len(scores), "mean": float(np.mean(scores))}
         self.path.append({**row, "left": str(self), "tokens": self.spent})
 
-    def forecast(self, share: float) -> list[float]:
-        """Return the median number of tokens, the 90th percentile and the upper limit.
-
-        They come from searches of simulated models, whose averages start around the threshold or
-        above it and fall with the length.
-        """
-        queries = dict(zip(self.tasks, self.queries.tolist(), strict=True))
-        threshold = np.clip(self.threshold, 0.01, 0.99)
-        spent = []
-        for seed in range(SIMULATED):
-            rng = np.random.default_rng(seed)
-            search = Search(
-                self.tasks, self.lengths, 100 * self.threshold, self.confidence, queries
-            )
-            falls = np.cumsum([0, *rng.uniform(0, 1, len(self.lengths) - 1)])
-            levels = np.log(threshold / (1 - threshold)) + rng.uniform(-1, 3) - falls
-            odds = levels[:, None] + rng.normal(0, 1.5, len(self.tasks))
-            rates = 1 / (1 + np.exp(-odds))
-            for length in search.rounds(share):
-                rate = rates[self.lengths.index(length)]
-                search.add(length, rng.binomial(self.queries, rate) / self.queries)
-            spent.append(search.spent)
-        last = share * self.design
-        return [*np.quantile(np.minimum(spent, last), (0.5, 0.9)), last]
-
     def told(self) -> dict[str, Any]:
         """Return the result and its cost as plain data."""
         left = self.candidates
         return {
-            "effective": str(self),
-            "low": left[0],
-            "high": left[-1],
-            "area": self.area(),
-            "confidence": self.confidence,
-            "threshold": 100 * self.threshold,
-            "answers": self.answers,
-            "tokens": self.spent,
-            "computed": self.computed,
-            "share": self.spent / self.design,
-            "path": self.path,
-        }
+            "effective": str(self), "low": left[0], "high": left[-1],
+            "confidence": self.confidence, "threshold": 100 * self.threshold,
+            "answers": self.answers, "tokens": self.spent, "computed": self.computed,
+            "share": self.spent / self.design, "path": self.path,
+        }  # fmt: skip
 
     def sentence(self) -> str:
         """Return the result, its confidence and its cost as a sentence."""
-        area, low, high = self.area()
         return (
             f"Effective length {self} (average above {100 * self.threshold:g}%,"
-            f" {100 * self.confidence:g}% confidence at any time), area under the averages"
-            f" {area:.2f} ({low:.2f} to {high:.2f}): {self.answers:,} answers, at most"
-            f" {self.spent / 1e6:,.1f} million tokens ({self.computed / 1e6:,.1f} if contexts"
+            f" {100 * self.confidence:g}% confidence at any time): {self.answers:,} answers,"
+            f" at most {self.spent / 1e6:,.1f} million tokens ({self.computed / 1e6:,.1f} if contexts"
             f" are read once), {100 * self.spent / self.design:.2g}% of RULER's design."
         )
-
-
-def cost(forecast: Sequence[float], speed: float | None = None) -> str:
-    """Return a `Search.forecast` as a sentence; ``speed`` is in prompt tokens per second."""
-    half, most, last = (_rounded(tokens / 1e6) for tokens in forecast)
-    hours = ""
-    if speed:
-        hours = ", ".join(_rounded(tokens / speed / 3600) for tokens in forecast)
-        hours = f"; at {speed:,.0f} tokens a second, in {hours} hours"
-    return (
-        f"It will use {half} million tokens (median of {SIMULATED} simulated models), {most}"
-        f" (90th percentile) or at most {last}{hours}."
-    )
-
-
-def _rounded(number: float) -> str:
-    """Return a number with two digits, ``350`` or ``0.012``."""
-    return f"{float(f'{number:.2g}'):,g}"
 
 
 def find(
@@ -318,8 +255,6 @@ def find(
     share: float = SHARE,
     seed: int = 42,
     queries: int = QUERIES,
-    quiet: bool = False,
-    speed: float | None = None,
 ) -> Search:
     """Search for the effective length of a model; answers are cached in the output folder.
 
@@ -343,11 +278,6 @@ def find(
     queries
         At most this many questions about one context, for tasks that allow several; an engine with
         a prefix cache computes the context once.
-    quiet
-        Whether to print no estimate of the cost and no progress bar.
-    speed
-        Prompt tokens per second, to estimate the hours.
-
     Raises
     ------
     ParameterError
@@ -360,8 +290,6 @@ def find(
     number("threshold", threshold, 0.01, 99.99)
     if not 0 < share <= 1:
         raise ParameterError("share", share, "above 0 and at most 1")
-    if speed is not None and speed <= 0:
-        raise ParameterError("tokens_per_second", speed, "above 0")
     whole_number("queries", queries, 1)
     chosen = names(tasks)
     stored: dict[tuple[str, int], list[float]] = {}
@@ -381,9 +309,7 @@ def find(
         return float(answered(run, number * size, (number + 1) * size)["value"].mean())
 
     search = Search(chosen, lengths, threshold, confidence, shared)
-    if not quiet:
-        print(cost(search.forecast(share), speed))
-    with Progress(round(share * search.design), f"effective length {search}", quiet) as bar:
+    with Progress(round(share * search.design), f"effective length {search}") as bar:
         for length in search.rounds(share):
             before, rounds = search.spent, int(search.counts[search.lengths.index(length), 0])
             try:
@@ -425,9 +351,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = commands.parser(
         "rulerlib.effective",
         "MODEL [options]",
-        "Find the effective length of a model with few questions, after estimating the\n"
-        "cost. MODEL is key=value with commas, a YAML file of parameters, or a folder of\n"
-        "runs, whose answers are then used instead of new ones.",
+        "Find the effective length of a model with few questions.\n"
+        "MODEL is key=value with commas, a YAML file of parameters, or a folder of runs,\n"
+        "whose answers are then used instead of new ones.",
         "model=lille,language=en --lengths 512,1024,2048 --tasks vt",
     )
     parser.add_argument("model", metavar="MODEL")
@@ -435,7 +361,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--threshold", type=float, default=THRESHOLD, help="in percent")
     parser.add_argument("--share", type=float, default=SHARE, help="of RULER's tokens, at most")
     parser.add_argument("--queries", type=int, default=QUERIES, help="about one context, at most")
-    parser.add_argument("--tokens-per-second", type=float, dest="speed", help="to estimate hours")
     options(parser, "ruler", "runs/effective")
     given = vars(parser.parse_args(arguments))
     lengths = numbers("lengths", given.pop("lengths"))

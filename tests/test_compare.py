@@ -1,4 +1,4 @@
-"""The gate: how often it is wrong, how soon it sees a break, and what its page says."""
+"""The gate: how often it is wrong, how soon it sees a break, and what it writes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import pytest
 
 pytest.importorskip("pandas")
 
-from rulerlib import compare, explore
+from rulerlib import compare
 from rulerlib.betting import Wealth
-from rulerlib.compare import Gate, parted
+from rulerlib.compare import Gate
 from rulerlib.runs import Run
-from rulerlib.samples import Prediction
-from rulerlib.tokens import Words
 
 
 def first_flag(rng, first, second, most):
@@ -80,18 +78,10 @@ def test_a_model_that_lost_its_needles_is_worse(tmp_path, capsys):
     assert "A's mean minus B's is 100.0 points" in printed
     told = json.loads((tmp_path / "compare.json").read_text("utf-8"))
     assert (told["verdict"], told["worse_tasks"]) == ("worse", ["niah_single_1"])
-    assert told["questions"] == told["pairs"] == len(told["turned"]) <= 12
-    assert {row["length"] for row in told["by length"]} == {300, 400}
-    assert sum(row["questions"] for row in told["mistakes"]) == told["questions"]
-    page = (tmp_path / "compare.html").read_text("utf-8")
-    assert "<h2>Lost questions" in page
-    # Every answer diverges at its first word, and the explorer shows both with their prompts.
-    questions = told["questions"]
-    identical = f"0 of {questions} greedy answers are identical; the others diverge at token 1 to 1"
-    assert identical in page
-    assert told["first token that differs"] == [{"token": 1, "questions": questions}]
-    assert f"rulerlib explore {tmp_path / 'turned'} FOLDER" in page
-    assert explore.write([tmp_path / "turned"], tmp_path / "site") == (4, 2 * questions)
+    assert told["questions"] == len(told["lost"]) <= 12
+    assert {(row["length"], row["a"], row["b"]) for row in told["cells"]} == {
+        (300, 1.0, 0.0), (400, 1.0, 0.0),
+    }  # fmt: skip
     # No model is queried again, and the folders can be compared as they are.
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("[ab]/**/*.jsonl")}
     assert command(ENGINE, f"{ENGINE},digits=6", tmp_path) == 1
@@ -108,48 +98,18 @@ def test_the_same_model_is_as_good_or_undecided(tmp_path, capsys):
     assert "not worse by more than 9 points" in capsys.readouterr().out
 
 
-def test_answers_diverge_at_the_first_token_that_differs():
-    def answer(text, **others):
-        return Prediction(0, "", [], text, {"decoding": "greedy", **others})
-
-    def at(first, second):
-        return parted(first, second, Words())
-
-    assert at(answer("It is 7."), answer("It is 7.")) == 0
-    assert at(answer("It is 7."), answer("It is 8.")) == 3
-    assert at(answer("It is 7."), answer("It is 7")) == 4, "one ends earlier"
-    assert at(answer("7", thinking="a b"), answer("7", thinking="a c")) == 2
-    assert math.isnan(at(answer("7"), answer("7", decoding={"temperature": 1})))
-
-
-SERVER = """
-from rulerlib.errors import ServerError
-class Engine:
-    def __init__(self, dies=0):
-        self.left = dies
-    def generate(self, requests):
-        for request in requests:
-            self.left -= 1
-            if self.left == 0:
-                raise ServerError("It does not answer.")
-            yield [word for word in request.prompt.split() if word.strip(".").isdigit()][-1]
-"""
-
-
-def test_a_server_that_dies_leaves_the_verdict_so_far_and_resumes(tmp_path, monkeypatch, capsys):
-    (tmp_path / "server_of_test.py").write_text(SERVER, "utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    both = [f"model={name},engine=server_of_test:Engine,tokenizer=words,dies=9" for name in "st"]
-    assert [command(*both, tmp_path, "--margin", "15") for _ in range(3)] == [3, 3, 0]
-    assert "It does not answer. The same command resumes from here." in capsys.readouterr().out
-
-
 def test_folders_with_few_tasks_or_other_questions(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, tasks, tokenizer, code, told in (
         # Two tasks with two contexts, which count once.
-        ("a", "niah_multikey_1,niah_multikey_2", "words", 2, " 4 questions;"),
-        ("b", "niah_multikey_1", "words", 2, "The verdict is about niah_multikey_1 alone"),
+        (
+            "a",
+            "niah_multikey_1,niah_multikey_2",
+            "words",
+            2,
+            " 4 questions of niah_multikey_1, niah_multikey_2;",
+        ),
+        ("b", "niah_multikey_1", "words", 2, " questions of niah_multikey_1; "),
         ("c", "niah_multikey_3", "words", 3, "must be two with questions in common"),
         ("d", "niah_multikey_1", "lille", 3, "another version of the dataset"),
     ):

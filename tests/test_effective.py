@@ -37,10 +37,6 @@ def test_the_truth_remains_and_no_length_far_below_the_threshold_is_claimed():
         missed += [None, *LENGTHS][int((curve > 0.856).sum())] not in search.candidates
         shortest = search.candidates[0]
         false += shortest is not None and curve[LENGTHS.index(shortest)] < 0.836
-        value, low, high = search.area()
-        area = np.trapezoid(curve, np.log(LENGTHS)) / np.log(LENGTHS[-1] / LENGTHS[0])
-        missed += not low <= area <= high
-        assert low <= value <= high
         assert search.done or search.spent >= SHARE * search.design
     assert missed <= 2
     assert false == 0
@@ -71,7 +67,7 @@ def test_a_round_is_at_most_fair_whatever_the_rates_of_the_tasks_are():
 def window(tmp_path, **options):
     """A reader that remembers all of 900 tokens, half of 1800, and a quarter of 3600."""
     stated = {"model": "r", "engine": "reference", "window": 700, "language": "en"}
-    return find(stated, [900, 1800, 3600], "niah_single_1,vt", tmp_path, quiet=True, **options)
+    return find(stated, [900, 1800, 3600], "niah_single_1,vt", tmp_path, **options)
 
 
 def test_a_reader_with_a_window_is_found_and_answers_are_cached(tmp_path, monkeypatch):
@@ -91,7 +87,7 @@ def test_a_reader_with_a_window_is_found_and_answers_are_cached(tmp_path, monkey
 
 def test_questions_about_one_context_are_one_draw(tmp_path):
     stated = {"model": "r", "engine": "reference", "language": "en"}
-    search = find(stated, [900, 1800], "niah_multikey_2,vt", tmp_path, queries=3, quiet=True)
+    search = find(stated, [900, 1800], "niah_multikey_2,vt", tmp_path, queries=3)
     assert search.candidates[-1] == 1800
     multikey, variables = search.counts.sum(axis=0)
     assert search.answers == 3 * multikey + variables
@@ -124,24 +120,21 @@ def test_a_folder_of_runs_can_take_the_place_of_a_model(tmp_path, capsys):
 @pytest.mark.parametrize(("values", "name"), [
     ({"lengths": [900]}, "lengths"), ({"lengths": [900, 900]}, "lengths"),
     ({"threshold": 120}, "threshold"), ({"confidence": 1}, "confidence"),
-    ({"share": 0}, "share"), ({"speed": 0}, "tokens_per_second"),
+    ({"share": 0}, "share"),
     ({"seed": -1}, "seed"), ({"tasks": "nihah"}, "tasks"),
     ({"stated": {"model": "r", "engine": "reference", "length": 900}}, "models"),
 ])  # fmt: skip
 def test_mistakes_are_one_line(values, name, tmp_path):
     given = {"stated": {"model": "r", "engine": "reference"}, "lengths": [900, 1800],
-             "tasks": "vt", "output": tmp_path, "quiet": True, **values}  # fmt: skip
+             "tasks": "vt", "output": tmp_path, **values}  # fmt: skip
     with pytest.raises(ParameterError, match=name):
         find(**given)
     assert not [*tmp_path.iterdir()]
 
 
-def test_the_command_prints_the_cost_and_the_result(tmp_path, capsys):
+def test_the_command_prints_the_result(tmp_path, capsys):
     words = ["model=r,engine=reference,language=en", "--lengths", "600,1200", "--tasks", "vt"]
-    words += ["--output", str(tmp_path), "--tokens-per-second", "100"]
-    assert main(words) == 0
-    before, after, path = capsys.readouterr().out.splitlines()
-    assert before.startswith("It will use ")
-    assert " at 100 tokens a second, in " in before
+    assert main([*words, "--output", str(tmp_path)]) == 0
+    after, path = capsys.readouterr().out.splitlines()
     assert after.startswith("Effective length ")
     assert path == str(tmp_path / "effective.json")

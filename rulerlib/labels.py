@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib import languages, tasks, texts
-from rulerlib.models import READS
 from rulerlib.store import Cell
 
 # Keys that identify a prediction and are not settings of a run.
@@ -99,7 +98,8 @@ def models(runs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def model(name: str, engine: str | None) -> str:
     """Return the name of a model; the reference reader is marked as not a model."""
-    return f"{name} ({READS})" if engine == "reference" else name
+    reads = "reads by the grammar of the texts; no model"
+    return f"{name} ({reads})" if engine == "reference" else name
 
 
 def task(about: Mapping[str, Any]) -> str:

@@ -138,7 +138,6 @@ def predict(
         progress.skip(weight * len(asked))
         return path
 
-    models.reserve(model, longest)
     with stored.writing():
         progress.skip(weight * sum(stored.has(*each) for each in asked))
         for batch in _batches(samples, batch_size, stored, decoding.samples):

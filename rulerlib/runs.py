@@ -484,8 +484,6 @@ class Run:
         # All questions first, because they may show that a parameter cannot work.
         for cell in cells:
             self.questions(cell)
-        longest = max(cell.length for cell in cells)
-        models.reserve(self.loaded_engine, longest + self.format.thinking_tokens)
         # Attention makes long prompts slower still, but nobody knows by how much.
         tokens = sum(cell.length * self.count(cell) for cell in cells)
         with Progress(tokens * self.decoding.samples, title) as bar:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rulerlib.errors import ParameterError
 from rulerlib.models import Request
-from rulerlib.models.cutting import cut_text, find_stop, kept_tokens
+from rulerlib.models.cutting import find_stop
 
 TAGS = ("<t>", "</t>")
 
@@ -27,14 +24,3 @@ def test_thinking_is_left_out(text, thinks, place):
     # Other tags, or none: all of it is the answer.
     at = text.find(".")
     assert find_stop(text, asked("."), False) == (None if at < 0 else (at, at + 1))
-
-
-def test_an_answer_that_leaves_no_room_for_a_prompt_is_refused():
-    with pytest.raises(ParameterError, match="length is 110, but must be at most 100"):
-        kept_tokens(Request("x", True, 100, truncate=True), 10, 100, "parrot")
-
-
-@given(st.text(max_size=60), st.integers(1, 40))
-def test_a_cut_text_fits(bytelevel, text, surplus):
-    short = cut_text(text, surplus, bytelevel)
-    assert bytelevel.count(short) <= max(0, bytelevel.count(text) - surplus)

@@ -79,7 +79,6 @@ def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
     check(works)
     files.check_writable(Path(works[0].root).expanduser())
     stopped, model = dict[str, Work](), works[0].reader()
-    models.reserve(model, max(job.budget for job in works))
     with Progress(sum(job.asked for job in works), f"{len(works)} runs", quiet) as bar:
         for job in works:
             before = bar.n

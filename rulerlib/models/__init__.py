@@ -1,8 +1,8 @@
 """Engines: requests in, texts out, as they finish.
 
 Each engine is a module with a class ``Engine``, made by `load`. An engine of your own is named
-``package.module:Engine`` and needs one method, see `rulerlib.models.outside`. Weights are loaded
-with the first request, so mistakes are found at once and a finished run needs no model.
+``package.module:Engine`` and needs one method, see `Outside`. Weights are loaded with the first
+request, so mistakes are found at once and a finished run needs no model.
 
 >>> model = load("lille", dtype="float32")                            # doctest: +SKIP
 >>> request = Request("What is", special=True, max_new_tokens=16)
@@ -16,22 +16,17 @@ import importlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
-from rulerlib import checkpoints, plugins
-from rulerlib.errors import HALF, ParameterError, engine_options, nearest
+from rulerlib import checkpoints, plugins, tokens
+from rulerlib.errors import HALF, ParameterError, RulerError, engine_options, nearest
 from rulerlib.prompts import Decoding
 from rulerlib.tokens import Tokenizer, Words
 
 ENGINES = ("transformers", "vllm", "openai", "reference")
 """The engines of rulerlib, each a module of this package."""
-
-INSIDE = "lille"
-"""The bundled model."""
-
-READS = "reads by the grammar of the texts; no model"
-"""The label of the engine ``reference`` in tables and figures."""
 
 WANTED = "a class with a method generate(self, requests)"
 """A description of an engine from outside, for errors."""
@@ -39,19 +34,12 @@ WANTED = "a class with a method generate(self, requests)"
 FLAGS = {
     "content_filter": "the server's content filter ended the answer",
     "refusal": "the server marked the answer as a refusal",
-    "tool_calls": "the model called a tool instead of answering",
-    "no_answer": "the server sent reasoning, but no answer",
-    "too_many_tokens": "the server generated more tokens than requested; it may want another"
-    " max_tokens_field, e.g. 'max_completion_tokens'",
-    "model": "another model replied",
     "thinking_tag": "the scored answer contains a thinking tag",
 }
-"""Irregularities of an answer, recorded as `flags`; that of `model` ends with "=" and its name."""
+"""Irregularities of an answer, recorded as `flags`."""
 
 # Options that are recorded with the answers, or decide the samples, besides an engine's settings.
 _RECORDED = ("batch_size", "tokenizer")
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -76,8 +64,6 @@ class Request:
         tokens.
     group
         Consecutive requests with the same group share their context; None if it is not shared.
-    truncate
-        Whether the middle of a prompt that is too long is cut, instead of raising an error.
     stop
         Strings that end the answer and are left out. They do not count within thinking.
     decoding
@@ -93,7 +79,6 @@ class Request:
     template: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     group: int | None = None
-    truncate: bool = False
     stop: tuple[str, ...] = ()
     decoding: Decoding = field(default_factory=Decoding)
     repeat: int = 0
@@ -111,18 +96,11 @@ class Generation:
         The number of generated tokens, including thinking and a stop string.
     finished
         Whether the model or a stop string ended the answer, and not the limit.
-    kept
-        The number of tokens kept of a truncated prompt; -1 if it was not truncated.
     prompt_tokens
         The number of tokens of the prompt that were read.
-    computed_tokens
-        How many of them were computed and not taken from a cache; 0 if the engine cannot say.
     thinking
         The thinking that the engine itself separated from the answer, as servers with a reasoning
         parser do. Otherwise thinking is in ``text``, between its tags.
-    split
-        The number of prompts that were read together because memory was too small for the whole
-        batch, or 0.
     flags
         Irregularities, by their names in `FLAGS`.
     """
@@ -130,27 +108,9 @@ class Generation:
     text: str
     tokens: int
     finished: bool
-    kept: int = -1
     prompt_tokens: int = 0
-    computed_tokens: int = 0
     thinking: str = ""
-    split: int = 0
     flags: tuple[str, ...] = ()
-
-
-class Likelihood(NamedTuple):
-    """The likelihood of a text.
-
-    Attributes
-    ----------
-    nll
-        The sum of the negative log likelihoods of its tokens in nats, each given those before it.
-    tokens
-        The number of predicted tokens.
-    """
-
-    nll: float
-    tokens: int
 
 
 class Model(Protocol):
@@ -201,25 +161,11 @@ class Model(Protocol):
         Raises
         ------
         ParameterError
-            If a prompt is too long and must not be truncated, or the model cannot be loaded.
+            If a prompt is too long, or the model cannot be loaded.
         ServerError
             If a server does not answer every request.
         MissingExtraError
             If a package that the engine needs is not installed.
-        """
-
-    def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
-        """Yield the likelihood of each text, in their order. Servers do not have this method.
-
-        A text follows the token with which the tokenizer begins texts. Without such a token, the
-        text's first token is not predicted. A lone surrogate is read as a question mark.
-
-        Raises
-        ------
-        ParameterError
-            If a text is too long, or the model cannot be loaded.
-        MissingExtraError
-            As `generate` does.
         """
 
 
@@ -228,32 +174,17 @@ def in_order(model: Model, requests: Iterable[Request]) -> list[Generation]:
     return [generation for _, generation in sorted(model.generate(requests), key=itemgetter(0))]
 
 
-def readable(text: str) -> str:
-    r"""Return a text with question marks for lone surrogates, which UTF-8 cannot encode.
+def check_length(request: Request, count: int, limit: int | None, name: str) -> None:
+    """Check that a prompt of ``count`` tokens and its answer fit into a model's limit.
 
-    >>> readable("a\ud800b")
-    'a?b'
+    Raises
+    ------
+    ParameterError
+        If they do not.
     """
-    return HALF.sub("?", text)
-
-
-def defaults(model: Model) -> Any:
-    """Return the decoding defaults of a model's files or server by name, or ``"unknown"``.
-
-    They are recorded with the answers, because a server may use them for what requests leave open.
-    """
-    return getattr(model, "defaults", "unknown")
-
-
-def reserve(model: Model, length: int) -> None:
-    """Tell an engine the number of tokens of the longest sequence, if it needs to know."""
-    if hasattr(model, "reserve"):
-        model.reserve(length)
-
-
-def with_likelihoods(model: Model) -> Model:
-    """Return a model, or the bundled one if its engine has no likelihoods."""
-    return model if hasattr(model, "log_likelihoods") else load(INSIDE)
+    length = count + request.max_new_tokens
+    if limit is not None and length > limit:
+        raise ParameterError("length", length, f"at most {limit}, what '{name}' can take")
 
 
 def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
@@ -287,8 +218,6 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
             if option not in names:
                 raise ParameterError("engine option", option, nearest(option, names))
     if engine not in ENGINES:
-        from rulerlib.models.outside import Outside
-
         return cast(Model, Outside(name, engine, options))
     return cast(Model, kind(name, **options))
 
@@ -321,14 +250,10 @@ def tokenizer_name(model: str, tokenizer: str | None) -> str:
     name = model if tokenizer is None else tokenizer
     try:
         if name != Words.name:
-            checkpoints.folder(name)
+            checkpoints.check_name(name)
     except ParameterError as error:
-        allowed = error.allowed
-        if tokenizer is None and not checkpoints.is_gguf(name):
-            allowed = (
-                "given as an engine option, e.g. engine_options: {tokenizer: owner/name},"
-                f" because {model[:99]!r} is not a folder or hub name"
-            )
+        option = "given as an engine option, e.g. engine_options: {tokenizer: owner/name}"
+        allowed = option if tokenizer is None else error.allowed
         raise ParameterError("tokenizer", tokenizer, allowed) from None
     return name
 
@@ -338,7 +263,7 @@ def recorded(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
 
     For an engine from outside, these are all options and a hash of its source.
     """
-    if hasattr(model, "identity"):
+    if isinstance(model, Outside):
         return dict(model.identity)
     if not options:
         # The settings would look for the device, which imports torch.
@@ -346,3 +271,70 @@ def recorded(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
     settings = model.settings
     names = {*settings, *settings.get("engine_arguments", ()), *_RECORDED}
     return {name: value for name, value in options.items() if name in names}
+
+
+class Outside:
+    """An engine from outside of rulerlib, with defaults for the members of `Model` that it lacks.
+
+    One method is enough: ``generate`` takes requests and yields for each, in their order, a text
+    or a `Generation`, or, in any order, pairs of a request's position and its generation.
+
+    Parameters
+    ----------
+    name
+        The model, as the engine knows it.
+    engine
+        The name of the class, ``package.module:Engine``.
+    options
+        The arguments of the class besides ``name``, and ``tokenizer``: a folder, a hub name or
+        ``"words"``, which is needed if the class has no tokenizer.
+
+    Attributes
+    ----------
+    identity
+        The options and a hash of the source, which are part of a cell's name.
+    """
+
+    def __init__(self, name: str, engine: str, options: Mapping[str, Any]) -> None:
+        self.name, self._engine_name = name, engine
+        kind = engine_class(engine)
+        source = plugins.source_hash(plugins.full_name("engine", engine))
+        self.identity = {**options, "source": source}
+        arguments = {"name": name, **options}
+        for argument in {"name", "tokenizer"} - {*inspect.signature(kind).parameters}:
+            arguments.pop(argument, None)
+        try:
+            self._engine = kind(**arguments)
+        except RulerError:
+            raise
+        except Exception as error:
+            reason = checkpoints.reason(error)
+            allowed = f"a class that can be made with these options ({reason})"
+            raise ParameterError("engine", engine, allowed) from error
+        self.limit = getattr(self._engine, "limit", None)
+        self.decoding = getattr(self._engine, "decoding", Decoding.settings)
+        self.batch_size = getattr(self._engine, "batch_size", lambda length: None)
+        own = getattr(self._engine, "tokenizer", None)
+        self._tokenizer = own or tokenizer_name(name, options.get("tokenizer"))
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        named = isinstance(self._tokenizer, str)
+        return tokens.load(self._tokenizer) if named else self._tokenizer
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        settings = getattr(self._engine, "settings", {})
+        return {"engine": self._engine_name, "identity": self.identity, **settings}
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
+        for number, result in enumerate(self._engine.generate(requests)):
+            position, generation = result if isinstance(result, tuple) else (number, result)
+            if isinstance(generation, str):
+                count = self.tokenizer.count(HALF.sub("?", generation))
+                generation = Generation(generation, count, finished=True)
+            if not isinstance(generation, Generation):
+                kind = type(generation).__name__
+                allowed = f"{WANTED} that yields texts or Generations, not {kind}"
+                raise ParameterError("engine", self._engine_name, allowed)
+            yield position, generation

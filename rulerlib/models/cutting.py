@@ -1,10 +1,5 @@
-"""Truncating prompts in their middle, and answers at their first stop string.
+"""Cutting answers at their first stop string. Stop strings within thinking do not count.
 
-A prompt that is too long is rejected, or loses its middle if that is allowed: its instruction
-is at the beginning and its question at the end. Stop strings within thinking do not count.
-
->>> cut_tokens([1, 2, 3, 4, 5, 6], 4)
-[1, 2, 5, 6]
 >>> request = Request("...", False, 16, tags=("<think>", "</think>"), stop=(".",))
 >>> find_stop("<think>No.</think>It is 8. Or 9.", request, begins_thinking(request))
 (25, 26)
@@ -15,59 +10,11 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Sequence
 
-from rulerlib.errors import ParameterError
 from rulerlib.models import Request
 from rulerlib.prompts import ends_thinking
-from rulerlib.tokens import Tokenizer
 
 Decode = Callable[[Sequence[int], Sequence[str]], str]
 """A function that returns the text of tokens, given the thinking tags that are kept in it."""
-
-
-def kept_tokens(request: Request, count: int, limit: int | None, name: str) -> int:
-    """Return how many tokens of a prompt can be kept, or -1 if it need not be truncated.
-
-    Parameters
-    ----------
-    count
-        The number of tokens of the prompt.
-    limit
-        The longest sequence that the model takes, in tokens; None if unknown.
-    name
-        The model's name, for the error.
-
-    Raises
-    ------
-    ParameterError
-        If the prompt is too long for the model and must not be truncated, or the answer alone is.
-    """
-    length = count + request.max_new_tokens
-    if limit is None or length <= limit:
-        return -1
-    if not request.truncate or limit <= request.max_new_tokens:
-        raise ParameterError("length", length, f"at most {limit}, what '{name}' can take")
-    return limit - request.max_new_tokens
-
-
-def cut_tokens(ids: Sequence[int], count: int) -> list[int]:
-    """Return the first and the last of some tokens, ``count`` together."""
-    return [*ids[: count // 2], *ids[len(ids) - (count - count // 2) :]]
-
-
-def cut_text(text: str, surplus: int, tokenizer: Tokenizer) -> str:
-    """Return a text without its middle, shorter by ``surplus`` tokens or a few more."""
-    spans = tokenizer.spans([text])[0]
-    wanted = len(spans) - surplus
-    while True:
-        left = max(0, len(spans) - surplus)
-        head, tail = left // 2, left - left // 2
-        short = text[: spans[head - 1][1] if head else 0]
-        short += text[spans[len(spans) - tail][0] :] if tail else ""
-        # At the cut, characters may form other tokens than before.
-        over = tokenizer.count(short) - wanted
-        if over <= 0 or not left:
-            return short
-        surplus += over
 
 
 def begins_thinking(request: Request) -> bool:

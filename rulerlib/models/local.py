@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from rulerlib import checkpoints, packages, tokens
 from rulerlib.errors import ParameterError, flag, one_of, whole_number
-from rulerlib.models import Request, readable
-from rulerlib.models.cutting import cut_tokens, kept_tokens
+from rulerlib.models import Request, check_length
 from rulerlib.prompts import Decoding
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -26,14 +25,11 @@ class ReadPrompt(NamedTuple):
         The request's position among all requests.
     ids
         The tokens of the prompt.
-    kept
-        How many tokens of a truncated prompt were kept; -1 if it was not truncated.
     """
 
     position: int
     request: Request
     ids: list[int]
-    kept: int
 
 
 class Local:
@@ -104,37 +100,15 @@ class Local:
         weights = checkpoints.fingerprint(self.name)
         return {"engine": self.engine, "weights": weights, "dtype": self.dtype}
 
-    @cached_property
-    def defaults(self) -> dict[str, Any]:
-        """The decoding settings of the model's own files, which are recorded but not used."""
-        return checkpoints.decoding_defaults(self.name)
-
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
         return wanted.settings()
 
     def _prompts(self, requests: Iterable[Request]) -> Iterator[ReadPrompt]:
-        """Yield the tokens of each prompt, truncated if it is too long and may be."""
+        """Yield the tokens of each prompt."""
         for position, request in enumerate(requests):
             ids = self.tokenizer.encode(request.prompt, request.special)
-            kept = kept_tokens(request, len(ids), self.limit, self.name)
-            yield ReadPrompt(position, request, ids if kept < 0 else cut_tokens(ids, kept), kept)
-
-    def _texts(self, texts: Iterable[str]) -> Iterator[ReadPrompt]:
-        """Yield the tokens of texts whose likelihood is wanted, after the tokenizer's first token.
-
-        An empty text without such a token becomes a single token, and no token is predicted.
-        """
-        for position, text in enumerate(texts):
-            request = Request(readable(text), special=True, max_new_tokens=1)
-            ids = self.tokenizer.encode(request.prompt, False)
-            ids = [*self.tokenizer.beginning, *ids] or [0]
-            kept_tokens(request, len(ids), self.limit, self.name)
-            yield ReadPrompt(position, request, ids, -1)
-
-    @property
-    def _unpredicted(self) -> int:
-        """The number of tokens at the start of a text that are not predicted."""
-        return len(self.tokenizer.beginning) or 1
+            check_length(request, len(ids), self.limit, self.name)
+            yield ReadPrompt(position, request, ids)
 
     def _unloadable(self, error: Exception) -> ParameterError:
         reason = checkpoints.reason(error).rstrip(".")

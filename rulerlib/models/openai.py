@@ -3,8 +3,6 @@
 >>> from rulerlib import models
 >>> address = "http://localhost:8000/v1"
 >>> model = models.load("owner/name", "openai", base_url=address)  # doctest: +SKIP
->>> model                                                          # doctest: +SKIP
-Engine('owner/name', endpoint='completions')
 
 The key comes only from the environment variable ``OPENAI_API_KEY``, and the address from
 ``OPENAI_BASE_URL`` or a parameter. Neither is written to disk or shown in an error.
@@ -12,9 +10,6 @@ The key comes only from the environment variable ``OPENAI_API_KEY``, and the add
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import copy
 import itertools
 import os
 import re
@@ -27,31 +22,28 @@ from typing import Any
 
 from rulerlib import checkpoints, packages, tokens
 from rulerlib.errors import (
+    HALF,
     ParameterError,
     RulerError,
     ServerError,
     dictionary,
-    flag,
     nearest,
     number,
     one_of,
+    shortened,
     whole_number,
 )
 from rulerlib.escaping import one_line
-from rulerlib.models import Generation, Request, readable, tokenizer_name
-from rulerlib.models.cutting import begins_thinking, cut_text, find_stop, kept_tokens
-from rulerlib.models.openai_replies import Reply, counted, read_reply, same_model
+from rulerlib.models import Generation, Request, check_length, tokenizer_name
+from rulerlib.models.cutting import begins_thinking, find_stop
 from rulerlib.prompts import TAGS, Decoding, find_answer, split_thinking
 
 ENDPOINTS = {"completions": "/completions", "chat": "/chat/completions"}
 
-# Chat templates and tokenizers may differ by this many tokens without a further check.
-SLACK = 8
-
 RESUME = "Completed answers are saved; run again to resume."
 
-# Below this many tokens, a server that counts more than the local tokenizer is not checked further.
-SHORT = 1000
+# Finish reasons, or fields of a message, that are recorded as flags.
+FLAGGED = ("content_filter", "refusal")
 
 URL = re.compile(r"https?://[\w.:\[\]-]+(/[^?#@\s]*)?")
 
@@ -87,8 +79,6 @@ class Engine:
         None is left out, such as ``temperature`` if a server rejects it.
     max_tokens_field
         The field that limits an answer; some servers want ``"max_completion_tokens"``.
-    trust_remote_code
-        Whether code that comes with the tokenizer may run.
 
     Raises
     ------
@@ -106,13 +96,11 @@ class Engine:
     compares the number of prompt tokens that the server reports with its own count, and stops the
     run with a `ServerError` if a prompt was truncated:
 
-    - The server reports fewer than half of the tokens.
-    - The server reports fewer tokens, special tokens aside, on the endpoint ``"completions"`` with
-      ``tokenizer=None``, because both count with the model's own tokenizer.
-    - Otherwise another tokenizer or chat template may explain a difference of more than `SLACK`
-      tokens. The engine then sends the prompt once more with 3% of its middle removed; if the
-      server's count does not shrink accordingly, the prompt was truncated. This is done once for
-      each length. Below `SHORT` tokens, only a server that counts fewer tokens is checked.
+    - With ``tokenizer=None``, both count with the model's own tokenizer. On the endpoint
+      ``"completions"``, the server may leave out the special tokens and nothing else; on
+      ``"chat"``, its template may be shorter by 64 tokens and 5%.
+    - With another tokenizer, only a server that reports fewer than half of the tokens is known to
+      truncate. A warning says that the counts differ.
 
     A server that reports no counts cannot be checked, and a warning says so.
     """
@@ -129,7 +117,6 @@ class Engine:
         retries: int = 8,
         body: Mapping[str, Any] | None = None,
         max_tokens_field: str = "max_tokens",
-        trust_remote_code: bool = False,
     ) -> None:
         self.name = checkpoints.checked(name, "openai")
         self._tokenizer_name = tokenizer_name(name, tokenizer)
@@ -147,23 +134,11 @@ class Engine:
         self._timeout = number("timeout", timeout, 0.001, 1e9)
         self._retries = whole_number("retries", retries, 0)
         self._body = dictionary("body", {} if body is None else body, '{"temperature": None}')
-        if self._body.get("stream"):
-            raise ParameterError("body", body, "without 'stream': answers are not streamed")
-        if not isinstance(max_tokens_field, str):
-            raise ParameterError("max_tokens_field", max_tokens_field, "a name like 'max_tokens'")
         self._max_tokens_field = max_tokens_field
-        self._trust = flag("trust_remote_code", trust_remote_code)
-        self._warned: set[str] = set()
-        # The tokens of the longest prompt known to be read in full.
-        self._whole = 0
-        self._has_answered = False
-
-    def __repr__(self) -> str:
-        return f"Engine({self.name!r}, endpoint={self._endpoint!r})"
 
     @cached_property
     def tokenizer(self) -> tokens.Tokenizer:
-        return tokens.load(self._tokenizer_name, self._trust)
+        return tokens.load(self._tokenizer_name)
 
     @cached_property
     def limit(self) -> int | None:
@@ -179,19 +154,16 @@ class Engine:
         client = self._openai.OpenAI(
             api_key=self._key, base_url=self._url, max_retries=0, timeout=10.0
         )
-        answer: Any = None
-        with client, contextlib.suppress(self._openai.OpenAIError, ValueError):
-            answer = client.get("/models", cast_to=object)
-        rows = answer.get("data") if isinstance(answer, dict) else None
-        limits = {
-            row["id"]: counted(row.get("max_model_len"))
-            for row in (rows if isinstance(rows, list) else [])
-            if isinstance(row, dict) and isinstance(row.get("id"), str)
-        }
+        try:
+            with client:
+                answer: Any = client.get("/models", cast_to=object)
+            limits = {row["id"]: row.get("max_model_len") for row in answer["data"]}
+        except (self._openai.OpenAIError, AttributeError, KeyError, TypeError, ValueError):
+            return None
         # Hosted servers have more models than they list, but they do not state limits.
         if self.name not in limits and any(limits.values()):
             raise ParameterError("model", self.name, nearest(self.name, [*limits][:50]))
-        return limits.get(self.name) or None
+        return limits.get(self.name)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -200,14 +172,14 @@ class Engine:
 
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
         """Return how tokens are chosen; ``"the server's"`` if a request leaves it to the server."""
-        names = ("temperature", "top_p", "seed")
         fields = {**_fields(wanted, 0), **self._body}
         if fields["temperature"] == 0:
             return "greedy"
-        if not any(name in self._body for name in names):
+        names = ("temperature", "top_p", "seed")
+        if not {*names} & {*self._body}:
             return wanted.settings()
-        values = {name: fields.get(name) for name in names}
-        chosen = {name: "the server's" if values[name] is None else values[name] for name in names}
+        given = {name: fields.get(name) for name in names}
+        chosen = {name: "the server's" if value is None else value for name, value in given.items()}
         return chosen if wanted.samples == 1 else {**chosen, "samples": wanted.samples}
 
     def batch_size(self, length: int) -> None:
@@ -218,7 +190,6 @@ class Engine:
         waiting = enumerate(requests)
         running: dict[Future[Generation], int] = {}
         failure: BaseException | None = None
-        self._checking = asyncio.Lock()
         client = self._openai.AsyncOpenAI(
             api_key=self._key,
             base_url=self._url,
@@ -255,21 +226,19 @@ class Engine:
             If the prompt is too long, the server rejects the key or the request, fails more often
             than the retries allow, or truncates the prompt.
         """
-        body, count, kept = self._prepared(request)
-        reply = await self._post(client, body)
-        # One at a time, so that prompts of a new length are not all sent a second time.
-        async with self._checking:
-            await self._check_prompt(client, body, count, reply.prompt_tokens)
-        return self._generation(reply, request, count, kept)
-
-    async def _post(self, client: Any, body: Mapping[str, Any]) -> Reply:
+        special = self.tokenizer.special if request.special else 0
+        count = self.tokenizer.count(request.prompt) + special
+        check_length(request, count, self.limit, self.name)
+        place, body = ENDPOINTS[self._endpoint], self._body_of(request)
         try:
-            reply = await client.post(ENDPOINTS[self._endpoint], cast_to=object, body=body)
+            reply = await client.post(place, cast_to=object, body=body)
         except self._openai.OpenAIError as error:
             raise self._explained(error) from error
         except ValueError as error:
             raise ServerError(f"The server's answer is not JSON. {RESUME}") from error
-        return read_reply(reply, body.get(self._max_tokens_field) or 0)
+        generation = self._generation(reply, request)
+        self._check_count(count, generation.prompt_tokens)
+        return replace(generation, prompt_tokens=generation.prompt_tokens or count)
 
     def _explained(self, error: Any) -> RulerError:
         """Return an error of the client as one sentence, without key and address."""
@@ -290,14 +259,8 @@ class Engine:
             f"No answer from the server{place} with retries={self._retries} ({reason}). {RESUME}"
         )
 
-    def _prepared(self, request: Request) -> tuple[dict[str, Any], int, int]:
-        """Return a request's body, the number of its prompt tokens, and how many were kept.
-
-        The last is -1 if the prompt was not truncated.
-        """
-        special = self.tokenizer.special if request.special else 0
-        count = self.tokenizer.count(request.prompt) + special
-        kept = kept_tokens(request, count, self.limit, self.name)
+    def _body_of(self, request: Request) -> dict[str, Any]:
+        """Return the body of a request."""
         body: dict[str, Any] = {
             "model": self.name,
             self._max_tokens_field: request.max_new_tokens,
@@ -305,12 +268,12 @@ class Engine:
         }
         # Fields that are not part of OpenAI's own protocol are sent only if they are needed.
         if self._endpoint == "completions":
-            body["prompt"] = readable(request.prompt)
+            body["prompt"] = request.prompt
             if not request.special:
                 body["add_special_tokens"] = False
         else:
             turns = request.messages or [{"role": "user", "content": request.prompt}]
-            body["messages"] = [{**turn, "content": readable(turn["content"])} for turn in turns]
+            body["messages"] = [dict(turn) for turn in turns]
             if turns[-1]["role"] == "assistant":
                 body |= {"continue_final_message": True, "add_generation_prompt": False}
             if request.template:
@@ -319,44 +282,44 @@ class Engine:
             body["skip_special_tokens"] = False
         if request.stop and not request.tags:
             body["stop"] = list(request.stop)
-        if kept >= 0:
-            count -= self._shorten(body, count - kept)
-        body = {name: value for name, value in {**body, **self._body}.items() if value is not None}
-        return body, count, kept
+        body |= self._body
+        return {name: value for name, value in body.items() if value is not None}
 
-    def _shorten(self, body: dict[str, Any], surplus: int) -> int:
-        """Cut the middle of a body's prompt or longest message; return how many tokens it lost."""
-        place, key = body, "prompt"
-        if self._endpoint == "chat":
-            place, key = max(body["messages"], key=lambda turn: len(turn["content"])), "content"
-        text = place[key]
-        place[key] = cut_text(text, min(surplus, self.tokenizer.count(text)), self.tokenizer)
-        return self.tokenizer.count(text) - self.tokenizer.count(place[key])
+    def _generation(self, reply: Any, request: Request) -> Generation:
+        """Return the answer in a reply of either endpoint.
 
-    def _generation(self, reply: Reply, request: Request, count: int, kept: int) -> Generation:
-        text, thinking, flags = reply.text, reply.thinking, reply.flags
-        chat, tags = self._endpoint == "chat", request.tags
-        written, read = reply.completion_tokens, reply.prompt_tokens or count
-        if not same_model(self.name, reply.model):
-            flags.append(f"model={reply.model}")
-        if written is not None and written > request.max_new_tokens:
-            flags.append("too_many_tokens")
-        if "no_answer" in flags and not self._has_answered:
+        Raises
+        ------
+        ServerError
+            If the reply has no text.
+        """
+        if not isinstance(reply, dict):
             raise ServerError(
-                "The server put the whole answer into its reasoning and left content empty;"
-                " turn off its reasoning parser, or the model's thinking."
+                "The server's answer is not a JSON object; check that base_url ends with /v1."
             )
-        self._has_answered = self._has_answered or bool(text.strip())
+        first, usage = (reply.get("choices") or [{}])[0], reply.get("usage") or {}
+        # The endpoint of completions returns a text, that of chats a message.
+        message, reason = first.get("message") or {}, first.get("finish_reason") or ""
+        text = message.get("content") or message.get("refusal") or first.get("text")
+        thinking = message.get("reasoning_content") or message.get("reasoning") or ""
+        # A message may be empty, e.g. after thinking.
+        text = "" if text is None and message else text
+        failed = reason in ("abort", "error")
+        if failed or not isinstance(text, str) or not isinstance(thinking, str):
+            about = one_line(shortened(reply.get("error") or reply, 200), 200)
+            raise ServerError(f"The server sent no text, but {about}.")
+        chat, tags = self._endpoint == "chat", request.tags
         start, end = 0, len(text)
         if chat or tags:
-            begun = begins_thinking(request) and not thinking
-            begin_tag, end_tag = tags if len(tags) == 2 else TAGS
-            start, end, _ = find_answer(text, (begin_tag, end_tag), begun)
+            start, end, _ = find_answer(
+                text, tags or TAGS, begins_thinking(request) and not thinking
+            )
         stop = find_stop(text[start:end], replace(request, tags=()), False)
-        finished = stop is not None or reply.finished
+        written = usage.get("completion_tokens")
         if stop is not None or written is None:
             whole = thinking + text[: start + stop[1] if stop else None]
-            written = self.tokenizer.count(readable(whole))
+            written = self.tokenizer.count(HALF.sub("?", whole))
+        finished = reason != "length" if reason else written < request.max_new_tokens
         text = text[: start + stop[0]] if stop else text
         # The tags of thinking can only be sent together with all other special tokens.
         special = self.tokenizer.all_special_tokens
@@ -366,61 +329,35 @@ class Engine:
             # A chat server thinks even if the local tokenizer has no chat template.
             more, text, _ = split_thinking(text)
             thinking += more
-        computed = max(0, read - reply.cached_tokens) if reply.cached_tokens is not None else 0
-        return Generation(
-            text, written, finished, kept, read, computed, thinking, flags=tuple(flags)
-        )
+        flags = tuple(name for name in FLAGGED if message.get(name) or reason == name)
+        read, ended = usage.get("prompt_tokens") or 0, stop is not None or finished
+        return Generation(text, written, ended, read, thinking, flags)
 
-    async def _check_prompt(
-        self, client: Any, body: dict[str, Any], count: int, read: int | None
-    ) -> None:
+    def _check_count(self, count: int, read: int) -> None:
         """Raise a `ServerError` if the server truncated a prompt; see the notes of `Engine`.
 
         Parameters
         ----------
         count, read
-            The tokens of the prompt: our count, and the server's, or None if it reports none.
+            The tokens of the prompt: our count, and the server's, or 0 if it reports none.
         """
         if not read:
+            # Python shows a warning of the same text once.
             about = "a prompt that it truncated cannot be noticed"
-            self._warn("usage", f"The server does not report prompt_tokens, so {about}.")
+            warnings.warn(f"The server does not report prompt_tokens, so {about}.", stacklevel=2)
             return
-        truncated = 2 * read + SLACK < count
-        if self._has_own_tokenizer and self._endpoint == "completions":
-            # The server may leave out the special tokens, and nothing else.
-            truncated = truncated or read + self.tokenizer.special < count
-        differs = read < count - SLACK or (read > count + SLACK and count >= SHORT)
-        if differs and not truncated and count > 1.05 * self._whole:
-            # Send 3% less. The server's tokenizer may be another one, so a third of the difference
-            # is enough.
-            less = copy.deepcopy({**body, self._max_tokens_field: 16})
-            removed = self._shorten(less, 1 + count // 32)
-            reply = await self._post(client, less)
-            truncated = 3 * (read - (reply.prompt_tokens or 0)) < removed
-        if truncated:
-            part = (
-                f"{read:,} of {count:,} prompt"
-                if read < count
-                else f"only {read:,} of the prompt's"
-            )
+        tolerance = 64 + count // 20 if self._endpoint == "chat" else self.tokenizer.special
+        if read < (count - tolerance if self._has_own_tokenizer else count // 2):
             raise ServerError(
-                f"The server read {part} tokens; raise its context window, e.g. num_ctx."
+                f"The server read {read:,} of {count:,} prompt tokens;"
+                " raise its context window, e.g. num_ctx."
             )
-        self._whole = max(self._whole, count)
-        tolerance = 0 if self._endpoint == "completions" else 64 + count // 20
         if abs(read - count) > tolerance:
-            self._warn(
-                "counts",
-                f"The server counts {read:,} tokens in a prompt in which the tokenizer"
-                f" '{self.tokenizer.name}' counts {count:,}. Lengths are counted by the latter;"
-                " the option 'tokenizer' names the model's own.",
+            warnings.warn(
+                f"The tokenizer of the server is not '{self.tokenizer.name}', which counts other"
+                " numbers of tokens. The option 'tokenizer' names the model's own.",
+                stacklevel=2,
             )
-
-    def _warn(self, kind: str, text: str) -> None:
-        """Warn once of each kind."""
-        if kind not in self._warned:
-            self._warned.add(kind)
-            warnings.warn(text, stacklevel=2)
 
 
 def _fields(decoding: Decoding, repeat: int) -> dict[str, Any]:

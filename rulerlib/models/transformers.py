@@ -10,10 +10,8 @@
 from __future__ import annotations
 
 import copy
-import gc
 import itertools
 import random
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +19,7 @@ from typing import Any
 
 from rulerlib import packages
 from rulerlib.errors import ParameterError, one_of, whole_number
-from rulerlib.models import Generation, Likelihood, Request, caches
+from rulerlib.models import Generation, Request
 from rulerlib.models.cutting import Decode, begins_thinking, cut_answer, find_stop
 from rulerlib.models.local import Local, ReadPrompt, available, drawing_seed, torch
 
@@ -38,9 +36,8 @@ PIECE = {"cpu": 1_024, "cuda": 2_048, "mps": 1_024}
 # Finished answers leave the batch after each of these many new tokens.
 STRETCH = 16
 
-
-# The most logits that are held at a time for likelihoods, unless a single text has more.
-SCORES = 1 << 27
+# Versions of transformers for which `join` works: from the first, and below the second.
+SINCE, BEFORE = (4, 56), (6, 0)
 
 Answer = tuple[str, int, bool]
 """The text of an answer, its number of tokens, and whether it ended."""
@@ -82,8 +79,8 @@ class Engine(Local):
     Notes
     -----
     Each prompt is read by itself, without padding, and then the answers of a batch are written
-    together (`rulerlib.models.caches`). Tokens that all prompts of a group begin with are read
-    once. Models whose caches cannot be joined are run by plain ``generate``.
+    together (see `join`). Tokens that all prompts of a group begin with are read once. Models whose
+    caches cannot be joined are run by plain ``generate``.
 
     Each sampled answer has its own random numbers, which follow from the seed and the prompt, so
     it does not depend on the other prompts of the batch.
@@ -105,8 +102,6 @@ class Engine(Local):
         if batch_size is not None:
             whole_number("batch_size", batch_size, 1)
         self._batch_size = batch_size
-        # The padded tokens that fit into memory together; None as long as memory was never short.
-        self._fits: int | None = None
         if device in ("cuda", "mps") and not available(device):
             raise ParameterError("device", device, "a device that this machine has, or 'auto'")
 
@@ -122,84 +117,13 @@ class Engine(Local):
             size = self.batch_size(_width(batch))
             for start in range(0, len(batch), size):
                 part = batch[start : start + size]
-                for some, answers in self._fitting(part, shared):
-                    for prompt, (text, count, ended) in zip(some, answers, strict=True):
-                        read = len(prompt.ids)
-                        yield (
-                            prompt.position,
-                            Generation(
-                                text,
-                                count,
-                                ended,
-                                prompt.kept,
-                                prompt_tokens=read,
-                                # The first answer of a group counts the shared tokens.
-                                computed_tokens=read - (prompt is not batch[0]) * len(shared.ids),
-                                split=len(some) if len(some) < len(part) else 0,
-                            ),
-                        )
-
-    def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
-        """See `rulerlib.models.Model`.
-
-        In bfloat16 the third digit depends on the other texts of the batch.
-        """
-        prompts = list(self._texts(texts))
-        size = max(1, SCORES // self.tokenizer.vocabulary // max(1, _width(prompts)))
-        for start in range(0, len(prompts), size):
-            batch = [torch().tensor(prompt.ids) for prompt in prompts[start : start + size]]
-            # Padding after a text does not change what comes before it.
-            ids = torch().nn.utils.rnn.pad_sequence(batch, batch_first=True).to(self.device)
-            with torch().inference_mode():
-                logits = self._model(input_ids=ids, use_cache=False).logits
-            for text, row, targets in zip(batch, logits, ids, strict=True):
-                end = len(text) - 1
-                losses = torch().nn.functional.cross_entropy(
-                    row[:end].float(), targets[1 : end + 1], reduction="none"
-                )[self._unpredicted - 1 :]
-                yield Likelihood(float(losses.double().sum()), len(losses))
-
-    def _fitting(
-        self, left: list[ReadPrompt], shared: Shared
-    ) -> Iterator[tuple[list[ReadPrompt], list[Answer]]]:
-        """Answer prompts together, half as many at a time whenever memory is too small.
-
-        Yields
-        ------
-        prompts, answers
-            Those that were read together.
-
-        Raises
-        ------
-        ParameterError
-            If memory is too small for a single prompt.
-        """
-        while left:
-            width, size = _width(left), len(left)
-            if self._fits is not None:
-                size = min(size, max(1, self._fits // width))
-            try:
-                answers = self._answers(left[:size], shared)
-            except (RuntimeError, MemoryError) as error:
-                if not _is_out_of_memory(error):
-                    raise
-                if size == 1:
-                    needs = f"a single prompt needs more memory than '{self.device}' has"
-                    raise ParameterError("length", width, f"shorter: {needs}") from error
-            else:
-                yield left[:size], answers
-                left = left[size:]
-                continue
-            # Here and not above, because the traceback of the error holds the tensors.
-            self._fits = (size // 2) * width
-            gc.collect()
-            if self.device != "cpu":
-                getattr(torch(), self.device).empty_cache()
-            warnings.warn(
-                f"Out of memory with {size} prompts of {width} tokens; continuing with"
-                f" {size // 2} at a time, recorded in others['split'] of the answers.",
-                stacklevel=4,
-            )
+                try:
+                    answers = self._answers(part, shared)
+                except torch().cuda.OutOfMemoryError as error:
+                    allowed = f"shorter, or batch_size less than {len(part)}: out of memory"
+                    raise ParameterError("length", _width(part), allowed) from error
+                for prompt, (text, count, ended) in zip(part, answers, strict=True):
+                    yield prompt.position, Generation(text, count, ended, len(prompt.ids))
 
     def _answers(self, batch: Sequence[ReadPrompt], shared: Shared) -> list[Answer]:
         """Return the text, the number of tokens and whether it ended, for each answer."""
@@ -214,7 +138,7 @@ class Engine(Local):
             if self._joins and min(len(prompt.ids) for prompt in batch) > 1:
                 # All tokens but the last, from which generation starts.
                 read = [self._read(prompt.ids[:-1], shared) for prompt in batch]
-                cache, stretch = caches.join(read, most), STRETCH
+                cache, stretch = join(read, most), STRETCH
             for written in range(0, most, stretch):
                 stopping = Stopping([requests[row] for row in left], width, self.tokenizer.decode)
                 ids = self._model.generate(
@@ -241,7 +165,8 @@ class Engine(Local):
                 if len(stay) < len(left):
                     left = sampling.rows = [left[place] for place in stay]
                     ids, mask = ids[stay], mask[stay]
-                    caches.keep_rows(cache, stay)
+                    for layer in cache.layers:
+                        layer.update.keep(stay)
                 mask = torch().nn.functional.pad(mask, (0, ids.shape[1] - mask.shape[1]), value=1)
         return answers
 
@@ -273,7 +198,7 @@ class Engine(Local):
             cache = copy.copy(shared.cache)
             cache.layers = [copy.copy(layer) for layer in shared.cache.layers]
         else:
-            cache = caches.empty_cache(self._model)
+            cache = empty_cache(self._model)
         left = ids[len(shared.ids) :]
         sliding = any(layer.is_sliding for layer in cache.layers)
         size = PIECE[self.device] if sliding else max(1, len(left))
@@ -286,7 +211,7 @@ class Engine(Local):
 
     @cached_property
     def _joins(self) -> bool:
-        return caches.can_join(self._model)
+        return can_join(self._model)
 
     @cached_property
     def _ends(self) -> frozenset[int]:
@@ -304,20 +229,14 @@ class Engine(Local):
         try:
             model = transformers.AutoModelForCausalLM.from_pretrained(
                 self._folder, dtype=getattr(torch(), self.dtype), trust_remote_code=self._trust
-            )
+            ).to(self.device)
         except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
             raise self._unloadable(error) from error
         # The requests decide how tokens are chosen, not settings that came with the model.
         kept = ("bos_token_id", "eos_token_id", "pad_token_id")
         kept_ids = {name: getattr(model.generation_config, name, None) for name in kept}
         model.generation_config = transformers.GenerationConfig(**kept_ids)
-        try:
-            return model.to(self.device).eval()
-        except RuntimeError as error:
-            if not _is_out_of_memory(error):
-                raise
-            allowed = f"one whose weights fit into the memory of '{self.device}'"
-            raise ParameterError("model", self.name, allowed) from error
+        return model.eval()
 
 
 def common_start(batch: Sequence[ReadPrompt]) -> list[int]:
@@ -333,14 +252,6 @@ def common_start(batch: Sequence[ReadPrompt]) -> list[int]:
 def _width(batch: Sequence[ReadPrompt]) -> int:
     """Return the number of tokens of the longest prompt."""
     return max((len(prompt.ids) for prompt in batch), default=0)
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, (MemoryError, torch().cuda.OutOfMemoryError)):
-        return True
-    # On the CPU it has no class of its own.
-    signs = ("out of memory", "can't allocate memory", "not enough memory")
-    return any(sign in str(error).lower() for sign in signs)
 
 
 class Sampling:
@@ -420,3 +331,95 @@ class Stopping:
                 text = self._decode(ids, request.tags)
                 stopped[row] = find_stop(text, request, begins_thinking(request)) is not None
         return input_ids.new_tensor(stopped, dtype=torch().bool)
+
+
+def empty_cache(model: Any) -> Any:
+    """Return an empty key-value cache for a model."""
+    from transformers import DynamicCache
+
+    return DynamicCache(config=model.config.get_text_config(decoder=True))
+
+
+def can_join(model: Any) -> bool:
+    """Return whether `join` works for a model with the installed version of transformers.
+
+    Other models and versions are run by plain ``generate``, with equal answers. Attention ignores
+    padding, over the whole text or within a sliding window. A recurrent state
+    does not, so models with one are left out.
+    """
+    import transformers
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+    version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
+    has_dynamic_cache = getattr(model, "_supports_default_dynamic_cache", lambda: False)
+    if not SINCE <= version < BEFORE or not has_dynamic_cache():
+        return False
+    layers = empty_cache(model).layers
+    return bool(layers) and all(
+        type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers
+    )
+
+
+def join(caches: Sequence[Any], room: int) -> Any:
+    """Return one cache for all prompts, with padding before the shorter ones.
+
+    transformers would read a batch of different lengths with padding, and copy the whole cache for
+    each new token. Here prompts are read without padding, and new tokens are written in place. The
+    tensors of the given caches are released layer by layer.
+
+    Parameters
+    ----------
+    room
+        The number of tokens that can be written.
+    """
+    joined = caches[0]
+    length = max(cache.get_seq_length() for cache in caches)
+    for layers in zip(*(cache.layers for cache in caches), strict=True):
+        layers[0].update = InPlace(layers, room)
+        if layers[0].is_sliding:
+            layers[0].cumulative_length = length
+    return joined
+
+
+class InPlace:
+    """The `update` of a cache layer that writes new keys and values into reserved memory.
+
+    Parameters
+    ----------
+    layers
+        The same layer of several prompts; the first becomes the layer of all of them.
+    room
+        The number of tokens that can be written.
+    """
+
+    def __init__(self, layers: Sequence[Any], room: int) -> None:
+        self._layer, pad = layers[0], torch().nn.functional.pad
+        self._end = max(layer.keys.shape[-2] for layer in layers)
+        self._tensors = []
+        for name in ("keys", "values"):
+            tensors = [getattr(layer, name) for layer in layers]
+            for layer in layers:
+                setattr(layer, name, None)
+            padded = [pad(one, (0, 0, self._end - one.shape[-2], room)) for one in tensors]
+            self._tensors.append(torch().cat(padded))
+        self._show(0)
+
+    def __call__(self, keys: Any, values: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
+        """Write keys and values; return all that the new tokens can attend to."""
+        start, self._end = self._end, self._end + keys.shape[-2]
+        for tensor, states in zip(self._tensors, (keys, values), strict=True):
+            tensor[..., start : self._end, :] = states
+        if not self._layer.is_sliding:
+            return self._show(0)
+        self._layer.cumulative_length += keys.shape[-2]
+        return self._show(max(0, start - self._layer.sliding_window + 1))
+
+    def keep(self, rows: list[int]) -> None:
+        """Remove all other prompts."""
+        self._tensors = [tensor[rows] for tensor in self._tensors]
+
+    def _show(self, start: int) -> tuple[Any, Any]:
+        """Set the layer's keys and values to those from position `start` on, and return them."""
+        layer = self._layer
+        layer.keys, layer.values = (one[..., start : self._end, :] for one in self._tensors)
+        return layer.keys, layer.values

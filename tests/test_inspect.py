@@ -118,7 +118,7 @@ class Guesser(Parrot):
             _, said = next(super().generate([request]))
             numbers = re.findall(r"\b\d{7}\b", request.prompt)
             words = numbers[position % 3 :: 3] or request.prompt.split()[-60:]
-            yield position, models.Generation(said.text + " ".join(words), 3, True, -1)
+            yield position, models.Generation(said.text + " ".join(words), 3, True)
 
 
 @pytest.fixture(scope="module")

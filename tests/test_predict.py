@@ -147,7 +147,7 @@ class Begun(Chatty):
         (Begun, ("Is it 7?</think>It is 8.", 9, True), "It is 8.", "Is it 7?", None),
         (Begun, ("Is it 7?", 9, False), "", "Is it 7?", "thinking"),
         # Servers may return the thinking separately.
-        *((template, (said, 9, done, -1, 0, 0, "Is it 7?"), said, "Is it 7?", cut_off)
+        *((template, (said, 9, done, 0, "Is it 7?"), said, "Is it 7?", cut_off)
           for template in (Chatty, Begun)
           for said, done, cut_off in (("It is 8.", True, None), ("", False, "thinking"))),
     ],
@@ -236,7 +236,7 @@ class Drawer(Parrot):
         for position, request in enumerate(requests):
             self.asked.append((request.prompt, request.repeat, request.group))
             text = f" {request.repeat} of {hash_of(request.prompt)}"
-            yield position, models.Generation(text, 3, True, -1, 10)
+            yield position, models.Generation(text, 3, True, 10)
 
 
 def hash_of(text):

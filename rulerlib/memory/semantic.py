@@ -123,16 +123,15 @@ class Link(NamedTuple):
 class Chain:
     """The start, relations and links of a question.
 
-    ``overruled`` is the number of the link that does not count and leads to ``wrong``; ``held`` is
-    the link that it contradicts.
+    ``twice`` are the number of a link that counts and of the one that contradicts it, which leads
+    to ``wrong``.
     """
 
     start: str
     path: tuple[str, ...]
     links: list[int] = field(default_factory=list)
-    held: int | None = None
-    overruled: int | None = None
-    wrong: str | None = None
+    twice: tuple[int, int] | None = None
+    wrong: str = ""
 
 
 class Web:
@@ -270,10 +269,10 @@ class Semantic(Episodes):
         numbers = sorted(range(len(order)), key=order.__getitem__)
         days = self._days(len(order), chains, rng)
         for place, chain in enumerate(chains):
-            if chain.held is not None and chain.overruled is not None:
-                pair = numbers[chain.held], numbers[chain.overruled]
-                if (pair[0] < pair[1]) == bool((index + place) % 2):
-                    numbers[chain.overruled], numbers[chain.held] = pair
+            if chain.twice:
+                held, overruled = chain.twice
+                if (numbers[held] < numbers[overruled]) == bool((index + place) % 2):
+                    numbers[held], numbers[overruled] = numbers[overruled], numbers[held]
         told_facts = [self._tell(*each, rng) for each in zip(web.links, numbers, days, strict=True)]
         facts = tuple(sorted(told_facts, key=lambda fact: fact.number))
         questions = [
@@ -295,9 +294,8 @@ class Semantic(Episodes):
             others.append([start, *(web.links[number].object for number in numbers)])
         if self.knobs.contradicted:
             at = rng.randrange(hops)
-            chain.held = chain.links[at]
-            subject, relation, _ = web.links[chain.held]
-            chain.overruled = web.add(subject, relation, others[0][at - hops])
+            subject, relation, _ = web.links[chain.links[at]]
+            chain.twice = chain.links[at], web.add(subject, relation, others[0][at - hops])
             chain.wrong = others[0][-1]
 
     def _days(self, total: int, chains: list[Chain], rng: Random) -> Sequence[int | None]:
@@ -306,9 +304,9 @@ class Semantic(Episodes):
             return [None] * total
         days = rng.choices(range(365), k=total)
         for chain in chains:
-            if chain.held is not None and chain.overruled is not None:
-                pair = sorted(rng.sample(range(365), 2))
-                days[chain.overruled], days[chain.held] = pair
+            if chain.twice:
+                held, overruled = chain.twice
+                days[overruled], days[held] = sorted(rng.sample(range(365), 2))
         return days
 
     def _tell(self, link: Link, number: int, day: int | None, rng: Random) -> Fact:
@@ -336,9 +334,9 @@ class Semantic(Episodes):
         text = re.sub(r",+(?=\?)", "", re.sub(",{2,}", ",", text))
         kind, answer = RELATIONS[last][1], links[chain.links[-1]].object
         facts: dict[str, Any] = {"start": chain.start, "path": list(chain.path)}
-        if chain.overruled is not None:
+        if chain.twice:
             text = f"{self.wording['notes']['date_rule']} {text}"
-            facts |= {"overruled": numbers[chain.overruled], "wrong": chain.wrong}
+            facts |= {"overruled": numbers[chain.twice[1]], "wrong": chain.wrong}
         golds = (form.format(name=answer) for form in self.wording["kinds"][kind]["golds"])
         needs = tuple(numbers[link] for link in chain.links)
         return Probe(text, tuple(golds), needs, kind, facts)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rulerlib.languages import Language, slots
@@ -51,8 +51,8 @@ matters, because a correction may match the template of a first mention."""
 NAME = r"[^\W\d_]+(?:-[^\W\d_]+)*"
 """The pattern of a name, which is one word."""
 
-# The patterns of a thing or a place, and of a phrase.
-_WORDS, _ANY = r"[^.:?!]+?", r".+?"
+# The pattern of a thing or a place.
+_WORDS = r"[^.:?!]+?"
 
 _SLOT = re.compile(r"\{(\w+)\}")
 
@@ -138,19 +138,21 @@ class Turn(NamedTuple):
 class Templates:
     """Templates as patterns, each with the kind of the sentences that match it and its relation."""
 
-    def __init__(self) -> None:
+    def __init__(self, slots: Mapping[str, str]) -> None:
+        self._slots = slots
         self._all: list[tuple[re.Pattern[str], str, list[str], str, str]] = []
 
-    def add(self, template: str, slots: Mapping[str, str], kind: str, relation: str = "") -> None:
-        """Add a template; ``slots`` has the pattern of each slot."""
-        text, *pieces = _SLOT.split(template)
-        pattern = re.escape(text)
-        for slot, rest in zip(pieces[::2], pieces[1::2], strict=True):
-            pattern += f"(?P<{slot}>{slots[slot]})" + re.escape(rest)
-        # A template is only tried if its longest literal piece is in a text, because it is faster.
-        piece = max([text, *pieces[1::2]], key=len)
-        names = [slot for slot in pieces[::2] if slots[slot] == NAME]
-        self._all.append((re.compile(pattern), piece, names, kind, relation))
+    def add(self, templates: Iterable[str], kind: str, relation: str = "") -> None:
+        """Add templates."""
+        for template in templates:
+            text, *pieces = _SLOT.split(template)
+            pattern, slots = re.escape(text), pieces[::2]
+            for slot, rest in zip(slots, pieces[1::2], strict=True):
+                pattern += f"(?P<{slot}>{self._slots[slot]})" + re.escape(rest)
+            # For speed, a template is only tried if its longest literal piece is in a text.
+            piece = max([text, *pieces[1::2]], key=len)
+            names = [slot for slot in slots if self._slots[slot] == NAME]
+            self._all.append((re.compile(pattern), piece, names, kind, relation))
 
     def matches(self, text: str) -> Iterator[tuple[dict[str, str], str, str]]:
         """Yield the words in the slots of each template that matches a text, kind and relation."""
@@ -179,85 +181,51 @@ class Reader:
 
     def __init__(self, language: Language) -> None:
         self.language = language
-        self._facts, self._notes, self._asks, self._phrases = (Templates() for _ in range(4))
-        self._turns, self._talks, self._asks_of_talk = (Templates() for _ in range(3))
         self._months: list[str] = language.section("names")["format"]["months"]
         self._semantic = slots.section(language, "semantic")
-        months = "|".join(map(re.escape, self._months))
-        self._date = re.escape(self._semantic["notes"]["day"]).replace(r"\{day\}", r"\d{1,2}")
-        self._date = self._date.replace(r"\{month\}", f"(?:{months})")
-        self._learn_relations(self._semantic)
-        self._learn_events(slots.section(language, "episodic")["events"])
-        self._learn_talk(slots.section(language, "episodic")["conversation"])
-        self._learn_walks(slots.section(language, "spatial"))
-
-    # ------------------------------------------------------------ the pack
-
-    def _learn_relations(self, table: Mapping[str, Any]) -> None:
-        names = {"a": NAME, "b": NAME, "x": _ANY, "date": self._date, "fact": _ANY}
-        for name in RELATIONS:
-            relation = table["relations"][name]
-            for say in relation["say"]:
-                self._facts.add(say, names, "relation", name)
-            for ask in relation["ask"]:
-                self._asks.add(ask, names, "path", name)
-            self._phrases.add(relation["called"].removesuffix(","), names, "phrase", name)
-        for form in table["notes"]["date"]:
-            self._notes.add(form, names, "note")
+        episodic, spatial = slots.section(language, "episodic"), slots.section(language, "spatial")
+        events, talk, notes = episodic["events"], episodic["conversation"], self._semantic["notes"]
+        self._did = {deed["do"]: deed["did"] for deed in events["deeds"].values()}
+        self._topics = [*_topics(talk)]
         self._starts = {
             kind: re.compile(re.escape(forms["name"]).replace(r"\{name\}", f"(?P<name>{NAME})"))
-            for kind, forms in table["kinds"].items()
+            for kind, forms in self._semantic["kinds"].items()
         }
-
-    def _learn_events(self, events: Mapping[str, Any]) -> None:
-        deeds = events["deeds"].values()
-        words = {"who": NAME, "where": NAME, "what": _WORDS, "when": self._date}
-        for name in ("did", "do"):
-            words[name] = "|".join(re.escape(deed[name]) for deed in deeds)
-        self._did = {deed["do"]: deed["did"] for deed in deeds}
-        for say in events["say"]:
-            self._facts.add(say, words, "event")
-        for kind, asks in events["ask"].items():
-            for ask in asks:
-                self._asks.add(ask, words, kind)
-        unknown = events["unknown"][0]
-        self._unless = events["unless"].format(question="", unknown=unknown)
-
-    def _learn_talk(self, table: Mapping[str, Any]) -> None:
-        endings = "|".join(re.escape(form.format(name="")) for form in table["genitive"].values())
-        self._topics: list[tuple[re.Pattern[str], str]] = []
-        for name, thing in table["things"].items():
-            owner = f"(?P<owner>{NAME}?)(?:{endings})"
-            whose = re.escape(thing["whose"]).replace(r"\{whose\}", owner)
-            for form in (re.escape(thing["mine"]), whose):
-                self._topics.append((re.compile(form, re.IGNORECASE), name))
+        self._unless = events["unless"].format(question="", unknown=events["unknown"][0])
+        date = re.escape(notes["day"]).replace(r"\{day\}", r"\d{1,2}")
+        self._date = date.replace(r"\{month\}", _any_of(self._months))
+        direction = _any_of(word for word, _ in spatial["directions"].values())
         topic = "|".join(form.pattern.replace("?P<owner>", "?:") for form, _ in self._topics)
         words = {
+            **dict.fromkeys(("a", "b", "who", "where", "town", "speaker"), NAME),
+            **dict.fromkeys(("what", "from", "to", "start", "goal"), _WORDS),
+            **dict.fromkeys(("x", "fact", "said", "letters"), r".+?"),
+            **dict.fromkeys(("date", "when"), self._date),
             **dict.fromkeys(("value", "aside", "old"), r"[\w:. -]+?"),
             **dict.fromkeys(("it", "It"), r"\w+"),
             **dict.fromkeys(("topic", "Topic"), f"(?i:{topic})"),
-            **dict.fromkeys(("a", "b", "speaker"), NAME),
-            "said": _ANY,
+            "did": _any_of(self._did.values()),
+            "do": _any_of(self._did),
+            "direction": direction,
+            "moves": f"{direction}(?:, {direction})*",
         }
+        self._facts, self._notes, self._asks, self._phrases = (Templates(words) for _ in range(4))
+        self._turns, self._talks, self._asks_of_talk = (Templates(words) for _ in range(3))
+        for name in RELATIONS:
+            relation = self._semantic["relations"][name]
+            self._facts.add(relation["say"], "relation", name)
+            self._asks.add(relation["ask"], "path", name)
+            self._phrases.add([relation["called"].removesuffix(",")], "phrase", name)
+        self._notes.add(notes["date"], "note")
+        self._facts.add(events["say"], "event")
+        self._facts.add(spatial["say"]["step"] + spatial["say"]["walked"], "step")
+        self._facts.add(spatial["say"]["opening"], "opening")
+        for kind, asks in {**events["ask"], **spatial["ask"]}.items():
+            self._asks.add(asks, kind)
         for key in TURNS:
-            for form in table[key]:
-                self._turns.add(form, words, key.partition("_")[0])
-        for form in table["ask"]:
-            self._asks_of_talk.add(form, words, "ask")
-        self._talks.add(table["turn"], words, "turn")
-
-    def _learn_walks(self, table: Mapping[str, Any]) -> None:
-        word = "|".join(re.escape(direction) for direction, _ in table["directions"].values())
-        words = dict.fromkeys(("from", "to", "start", "goal"), _WORDS)
-        words |= {"who": NAME, "town": NAME, "letters": _ANY, "direction": word}
-        words["moves"] = f"(?:{word})(?:, (?:{word}))*"
-        for say in table["say"]["step"] + table["say"]["walked"]:
-            self._facts.add(say, words, "step")
-        for opening in table["say"]["opening"]:
-            self._facts.add(opening, words, "opening")
-        for kind, asks in table["ask"].items():
-            for ask in asks:
-                self._asks.add(ask, words, kind)
+            self._turns.add(talk[key], key.partition("_")[0])
+        self._talks.add([talk["turn"]], "turn")
+        self._asks_of_talk.add(talk["ask"], "ask")
 
     # ------------------------------------------------------------ facts
 
@@ -362,6 +330,21 @@ class Reader:
             if bare and bare != text and (bare[-1] in genitive["letters"]) == sharp:
                 return bare
         return ""
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """Return the pattern of one of some words."""
+    return f"(?:{'|'.join(map(re.escape, words))})"
+
+
+def _topics(talk: Mapping[str, Any]) -> Iterator[tuple[re.Pattern[str], str]]:
+    """Yield the patterns of the things in a conversation with their names."""
+    endings = _any_of(form.format(name="") for form in talk["genitive"].values())
+    for name, thing in talk["things"].items():
+        owner = f"(?P<owner>{NAME}?){endings}"
+        for form in (thing["mine"], thing["whose"]):
+            pattern = re.escape(form).replace(r"\{whose\}", owner)
+            yield re.compile(pattern, re.IGNORECASE), name
 
 
 @functools.lru_cache(maxsize=8)

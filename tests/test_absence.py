@@ -51,14 +51,6 @@ def test_every_block_has_its_share(parts, seed):
         assert sum(there[first : first + size]) == size * Fraction(*parts)
 
 
-def test_who_is_there_goes_with_no_depth_and_with_the_seed():
-    """Half of the even places, too: depths alternate."""
-    there = [[absence.is_there(index, 0.5, f"{seed}") for index in range(40)] for seed in range(50)]
-    assert all(sum(row) == 20 for row in there)
-    assert 400 < sum(sum(row[::2]) for row in there) < 600
-    assert len({tuple(row) for row in there}) == 50
-
-
 @pytest.mark.parametrize("language", ["da", "en"])
 @pytest.mark.parametrize("task", NUMBERED)
 def test_a_reader_finds_the_key_or_only_ones_like_it(task, language, words):

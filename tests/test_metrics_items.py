@@ -64,12 +64,6 @@ def test_one_item_too_many_costs_precision_and_one_too_few_recall(items, form):
     )
 
 
-def test_an_item_ends_where_no_letter_digit_or_hyphen_goes_on():
-    for answer in ("lamp-door", "red-lamp", "lamps", "lamp1", "lamp_"):
-        assert item_recall(answer, ["lamp"]) == 0
-    assert item_recall("(lamp).", ["lamp"]) == 1
-
-
 COUNTS = [": 12", " (12)", " (12 times)", " - 12 times", " -> 12", " x12", " = 12", " [12]"]
 
 

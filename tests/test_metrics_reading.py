@@ -205,44 +205,6 @@ def test_marks_within_an_answer(pred, gold, value):
     assert (em_norm(pred, [gold]), drop_em(pred, [gold])) == (value, value)
 
 
-@pytest.mark.parametrize("space", ["\u00a0", "\u2009", "\u202f"])
-@pytest.mark.parametrize("language", AND)
-def test_a_no_break_or_thin_space_separates_thousands(language, space):
-    point = "." if language == "en" else ","
-    for text, gold, value in [
-        ("12 500", "12500", 1),
-        ("1 234 567 kr", "1234567 kr", 1),
-        (f"12 500{point}5", "12500.5", 1),
-        ("12 500", "12", 0),
-        ("12 50", "1250", 0),
-        ("1250 500", "1250500", 0),
-        ("5 kr", "5 kr", 1),
-    ]:
-        text = text.replace(" ", space)
-        # The gold is a number without a mark or has a decimal point, as English writes it.
-        gold = gold.replace(".", point)
-        assert em_norm(text, [gold], language) == drop_em(text, [gold], language) == value, text
-
-
-TWELVE = {
-    "en": ("twelve", "twenty-one", "a hundred and four"),
-    "da": ("tolv", "enogtyve", "hundrede og fire"),
-    "de": ("zwölf", "einundzwanzig", "hundertvier"),
-    "nb": ("tolv", "tjueen", "hundre og fire"),
-    "nl": ("twaalf", "eenentwintig", "honderdvier"),
-    "sv": ("tolv", "tjugoett", "hundrafyra"),
-}
-
-
-@pytest.mark.parametrize("language", TWELVE)
-def test_number_words_count_in_every_language_with_passages(language):
-    for word, digits in zip(TWELVE[language], ("12", "21", "104"), strict=True):
-        for measure in (em_norm, f1_words, drop_em, drop_f1):
-            assert measure(word, [digits], language) == measure(digits, [word], language) == 1
-            assert measure(f"“{word}”", [digits], language) == 1
-            assert measure(word, ["13"], language) == 0
-
-
 def squad(text: str) -> str:
     """The normal form of SQuAD's published script (Rajpurkar et al. 2016)."""
     text = "".join(mark for mark in text.lower() if mark not in set(string.punctuation))

@@ -50,21 +50,6 @@ def test_nothing_a_refusal_and_a_limit(task, family, language):
         assert kind(record, said, family) == "refused"
 
 
-def values(record):
-    """Every value in the prompt with its place, by the wording, read independently."""
-    end = {"da": r" er: (\S+)\.", "en": r" is: (\S+)\."}[record.language]
-    return {match[1]: match.start(1) for match in re.finditer(end, record.input)}
-
-
-@both
-@pytest.mark.parametrize("task", ["niah_multikey_1", "niah_multikey_2", "niah_multikey_3"])
-def test_the_value_of_a_distractor(task, language):
-    record = sample(task, language)
-    others = [value for value in values(record) if value != record.outputs[0]]
-    for taken in (others[0], others[-1]):
-        assert kind(record, f" {taken}.", "niah") == "distractor"
-
-
 @both
 def test_lists_of_values(language):
     record = sample("niah_multivalue", language)

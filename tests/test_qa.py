@@ -17,9 +17,8 @@ from helpers_sharing import check_sharing, contexts
 from conftest import shared
 from rulerlib import dataset as dataset_module
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError, RunMismatchError
+from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
-from rulerlib.store import write_questions
 
 LANGUAGES = ("da", "en")
 TASKS = ("qa_1", "qa_2")
@@ -231,19 +230,6 @@ def numbered(prompt: str) -> list[tuple[str, str]]:
     context = prompt[: prompt.rindex("\n\n" + INSTRUCTION["en"])]
     pieces = LABEL["en"].split(context.partition(OPENING["en"])[2])
     return [(label, text.strip()) for label, text in zip(pieces[1::2], pieces[2::2], strict=True)]
-
-
-def test_a_source_is_cited_by_its_hash(words, tmp_path):
-    knobs = {"source": written(tmp_path, articles(4))}
-    one = Dataset("qa_1", 500, "en", words, num_samples=2, knobs=knobs)
-    write_questions(one, tmp_path / "out")
-    other = Dataset("qa_1", 500, "en", words, 9, knobs=knobs)
-    assert one.metadata["source"] == other.metadata["source"]
-    written(tmp_path, articles(5))
-    with pytest.raises(RunMismatchError, match="source = "):
-        write_questions(
-            Dataset("qa_1", 500, "en", words, num_samples=2, knobs=knobs), tmp_path / "out"
-        )
 
 
 def test_real_hotpot(words):

@@ -8,7 +8,6 @@ from helpers_tasks import check_lengths, planned
 
 from rulerlib import analysis
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
 from rulerlib.runs import Run
 from rulerlib.tasks import all_tasks
 
@@ -57,15 +56,6 @@ def test_needles_values_and_places_are_those_of_one_language(task, language, oth
         assert tail != around(plain)[2]
         assert {*tail.split()} & {*around(theirs)[2].split()} > {*tail.split()} & set("?")
         assert sample.answer_prefix.split()[0] == theirs.answer_prefix.split()[0]
-
-
-def test_an_unknown_language_names_the_nearest(words):
-    with pytest.raises(ParameterError, match=r"question_language is 'dk'.*did you mean 'da'"):
-        Dataset("niah_single_1", 600, "en", words, question_language="dk")
-    with pytest.raises(ParameterError, match=r"question_language is 'dk'.*did you mean 'da'"):
-        Run(tasks="niah_single_1", question_language="dk")
-    with pytest.raises(ParameterError, match=r"question_language is 'en'.*'data'"):
-        Run(tasks="niah_single_1", data="somewhere", question_language="en")
 
 
 def test_a_run_in_two_languages_stands_apart_and_is_paired(tmp_path):

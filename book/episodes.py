@@ -32,10 +32,11 @@ class EpisodeExample(Generated):
             recipe = Recipe(self.arguments[0], index + 1, language=code, profile=profile)
             episode = recipe.episodes.episode(index)
             (probe,) = episode.probes
-            shown = sorted({*range(SHOWN), *probe.needs})
-            taught = "\n".join(episode.facts[number].text for number in shown)
+            facts = [fact.text for fact in episode.facts]
+            needed = [facts[number] for number in sorted(probe.needs) if number >= SHOWN]
+            taught = "\n".join([*facts[:SHOWN], "[...]", *needed])
             yield f"````````{{tab-item}} {languages.load(code).name}\n:sync: {code}\n"
-            yield from in_language(code, fenced(f"{taught}\n[...]\n\n{probe.text}"))
+            yield from in_language(code, fenced(f"{taught}\n\n{probe.text}"))
             wanted = ", ".join(f"`{gold}`" for gold in probe.golds)
             yield f"\nReference: {wanted}\n````````"
         yield "`````````"

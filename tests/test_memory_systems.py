@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_work import counted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,9 +78,7 @@ def make(tmp_path):
 @pytest.mark.parametrize(
     ("name", "suite", "least"),
     [
-        ("rag", "episodic", 1), ("rag", "episodic_cross", 1), ("rag", "episodic_capacity", 1),
-        ("rag", "episodic_multi", 0.4), ("rag", "semantic", 0.4), ("rag", "spatial", 0.3),
-        ("hei_nw", "episodic", 1), ("hei_nw", "episodic_cross", 1),
+        ("rag", "episodic_cross", 1), ("rag", "episodic_multi", 0.4), ("rag", "spatial", 0.3),
         ("hei_nw", "episodic_capacity", 1), ("hei_nw", "semantic", 0.5), ("sgc_rss", "semantic", 1),
     ],
 )  # fmt: skip
@@ -266,16 +263,6 @@ def test_chains_are_followed_in_the_order_of_reasoning(make, code, knobs):
         for probe in episode.probes:
             wanted = [(fact.text, (fact.number,)) for fact in episode.needed(probe)]
             assert graph.recall(probe.text) == wanted
-
-
-def test_a_graph_with_millions_of_paths_is_searched_in_part(make):
-    names = [f"{one}{two}" for one in "BDFGHKLM" for two in "aeiou"]
-    told = (f"{one} teaches {two}." for one, two in itertools.permutations(names, 2))
-    graph = make("sgc_rss", numbered(*told))
-    graph.recall("?")
-    with counted() as work:
-        assert len(graph.recall(f"Who teaches {'the teacher of ' * 3}{names[0]}?")) == 5
-    assert work.calls < 100_000
 
 
 def test_a_text_that_cannot_be_read_is_found_by_its_words(make):

@@ -42,9 +42,6 @@ _SEED = b"rulerlib sparse keys 1"
 # spelling.
 _FEATURES = {"word": (3, 2), "gram": (1, 1)}
 
-# The characters of a text that are read, and of a word for its trigrams.
-_MAX_CHARACTERS, _MAX_LETTERS = 20_000, 40
-
 # The maximum number of units of a key; a short text excites fewer.
 WINNERS = 64
 
@@ -144,7 +141,7 @@ class _Latest:
 def key_of(text: str) -> Array:
     """Return the units that a text excites most, in ascending order; the same everywhere."""
     excited = np.zeros(DIMENSION)
-    for word in dict.fromkeys(words_of(text[:_MAX_CHARACTERS])):
+    for word in dict.fromkeys(words_of(text)):
         # Integers, so that the order of adding makes no difference.
         np.add.at(excited, *_excited(word))
     units = np.flatnonzero(excited)
@@ -155,12 +152,12 @@ def key_of(text: str) -> Array:
 @functools.lru_cache(maxsize=1 << 16)
 def _excited(word: str) -> tuple[Array, Array]:
     """Return the units that a word excites, and how strongly."""
-    closed = f"<{word[:_MAX_LETTERS]}>"
+    closed = f"<{word}>"
     grams = dict.fromkeys(closed[at : at + 3] for at in range(len(closed) - 2))
     drawn = []
     for kind, feature in [("word", word), *(("gram", gram) for gram in grams)]:
         fan, weight = _FEATURES[kind]
-        spelled = f"{kind} {feature}".encode("utf-8", "surrogatepass")
+        spelled = f"{kind} {feature}".encode()
         data = hashlib.blake2b(spelled, digest_size=4 * fan, key=_SEED).digest()
         units, strengths = np.frombuffer(data, "<u2").reshape(2, fan).astype(np.int64)
         # Between one and two times the weight, so that ties are rare.

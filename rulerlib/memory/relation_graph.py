@@ -28,9 +28,6 @@ from rulerlib.memory.search import WordSearch
 from rulerlib.memory.sentences import ReadQuestion, reader
 from rulerlib.memory.system import Recalled, System
 
-# The maximum number of relations that a question is followed over, and of paths that are followed.
-_MAX_HOPS, _MAX_PATHS = 4, 1_000
-
 
 @dataclass
 class Edge:
@@ -131,7 +128,7 @@ def _followed(graph: Graph, query: ReadQuestion) -> tuple[list[int], list[str], 
         answers to the question.
     """
     paths, hops = [(query.values["start"], list[int]())], 0
-    for relation in query.path[:_MAX_HOPS]:
+    for relation in query.path:
         further = []
         for name, places in paths:
             edges = graph.leading.get((name, relation), [])
@@ -139,10 +136,8 @@ def _followed(graph: Graph, query: ReadQuestion) -> tuple[list[int], list[str], 
             for edge in edges:
                 if edge.rank == latest or not query.dated:
                     further.append((edge.values["object"], [*places, edge.told[0]]))
-            if len(further) >= _MAX_PATHS:
-                break
         if not further:
             break
-        paths, hops = further[:_MAX_PATHS], hops + 1
+        paths, hops = further, hops + 1
     passed = [place for _, places in paths for place in places]
     return passed, [name for name, _ in paths], hops == len(query.path)

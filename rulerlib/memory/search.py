@@ -25,9 +25,6 @@ from rulerlib import packages
 FUSED_BY = 60
 """Added to each rank before its reciprocal is taken (Cormack et al. 2009)."""
 
-MAX_CHARACTERS = 10_000
-"""How much of a question is read."""
-
 DIMENSION = 2048
 """The length of a hashed vector."""
 
@@ -91,7 +88,7 @@ class WordSearch:
         """Return the positions of at most ``most`` texts that share words with a question."""
         if self._index is None:
             return []
-        words = dict.fromkeys(words_of(question[:MAX_CHARACTERS]))
+        words = dict.fromkeys(words_of(question))
         known = [word for word in words if word in self._index.vocab_dict]
         return ranked(self._index.get_scores(known), most) if known else []
 
@@ -113,7 +110,7 @@ class VectorSearch:
 
     def search(self, question: str, most: int) -> list[int]:
         """Return the positions of at most ``most`` texts with a cosine above 0."""
-        (vector,) = hashed([question[:MAX_CHARACTERS]])
+        (vector,) = hashed([question])
         # Rounded, because the last digits depend on the machine.
         return ranked(np.round(self._rows @ vector.astype(float), 6), most)
 
@@ -153,5 +150,4 @@ def _pieces(word: str) -> tuple[Array, Array]:
 
 def _hash(text: str) -> int:
     """Return a number of 64 bits that depends on the text alone."""
-    spelled = text.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(spelled, digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

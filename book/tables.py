@@ -1,8 +1,7 @@
-"""The book's results: tables from a settings file, and the tables of a page.
+"""The book's results: tables of a model's answers, from a file of settings.
 
-``make results`` runs a model with the settings of a file such as ``params/results.yaml`` and writes
-the tables of the page of results. Runs resume; the tables are small enough to be committed. Each
-cell of the accuracy stores which samples were right, so anyone can repeat some of them and compare.
+``make results`` runs a model with the settings of a file such as ``params/results_smollm2.yaml``,
+and writes the tables that pages show and every answer (`book.stored`). Runs resume.
 
 >>> plan = Plan(lengths={512: 4}, languages=["da"], tasks="niah_single_1")
 >>> plan.settings("da", 512)["num_samples"]
@@ -12,11 +11,11 @@ cell of the accuracy stores which samples were right, so anyone can repeat some 
 from __future__ import annotations
 
 import functools
-import importlib
+import importlib.metadata
 import json
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral
 from pathlib import Path
@@ -25,22 +24,23 @@ from typing import TYPE_CHECKING, Any
 import rulerlib
 from book import stored
 from rulerlib import files, models, store, tasks
-from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, MissingExtraError, ParameterError, nearest, whole_number
+from rulerlib.errors import DataError, ParameterError, RulerError, nearest
+from rulerlib.parsing import settings_file
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.store import Cell
-from rulerlib.texts import digest
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ABOUT = "about"
+TABLES = ("accuracy", "averages", "effective", "depths", "errors", "examples")
 
-TABLES = (
-    "accuracy", "averages", "summary", "effective", "depths", "studies", "matchings", "errors",
-    "examples",
-)  # fmt: skip
+# Columns of the table of accuracy.
+ACCURACY = [
+    "model", "language", "task", "length", "n", "measure", "mean", "low", "high", "recall",
+    "category", "right",
+]  # fmt: skip
 
 # Decimals of a committed number; few enough that machines agree.
 DECIMALS = 6
@@ -48,12 +48,11 @@ DECIMALS = 6
 # Characters of a quoted answer.
 QUOTED = 400
 
-_TEXTS = (
-    "name", "value", "model", "language", "task", "study", "group", "setting", "measure",
-    "category", "right", "answers", "dataset", "missing", "effective", "effective low",
-    "effective high", "effective strict", "unbroken", "reading", "shares", "error", "outputs",
-    "depths", "pred",
-)  # fmt: skip
+# Columns that are text even if all of it looks like numbers.
+_TEXTS = {
+    "name", "value", "model", "language", "task", "measure", "category", "missing", "effective",
+    "reading", "right", "shares", "error", "outputs", "depths", "pred",
+}  # fmt: skip
 
 # Columns that hold lists or dictionaries, written as JSON.
 _JSON = {"outputs", "depths", "shares"}
@@ -65,32 +64,16 @@ WRITTEN_WITH = ("torch", "transformers", "tokenizers", "numpy", "pandas", "scipy
 
 @dataclass(frozen=True)
 class Plan:
-    """The settings of the page of results, checked on creation.
+    """The settings of a model's tables; runs check them.
 
     Parameters
     ----------
-    model, engine, engine_options
-        As in `rulerlib.runs.Run`; float32 gives the same answers on every machine.
-    languages, tasks
-        A task that does not fit a length is left out there.
+    model, engine, engine_options, languages, tasks, seed, output
+        As in `rulerlib.runs.Run`. A task that does not fit a length is left out there.
     lengths
         Number of samples for each length in tokens.
-    trained
-        Training length in tokens; marked in figures.
     thresholds
-        Thresholds of the effective length, in percent; the page uses the first.
-    studies
-        For each name ``task``, ``lengths`` in tokens, ``samples`` of each and ``settings``: a list
-        of knobs, as `rulerlib.runs.Run` takes it for ``study``.
-    seed, output
-        As in `rulerlib.runs.Run`.
-    bins, examples
-        Rows of the heatmaps, and quoted wrong answers per kind and language.
-
-    Raises
-    ------
-    ParameterError
-        If any of them cannot work.
+        Thresholds of the effective length, in percent.
     """
 
     model: str = "lille"
@@ -98,43 +81,17 @@ class Plan:
     engine_options: dict[str, Any] = field(default_factory=dict)
     languages: Sequence[str] = ("da", "en")
     tasks: str | Sequence[str] = "all"
-    lengths: Mapping[int, int] = field(default_factory=lambda: {1024: 100})
-    trained: int | None = None
+    lengths: dict[int, int] = field(default_factory=lambda: {1024: 100})
     thresholds: Sequence[float] = (85.6,)
-    studies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seed: int = 42
     output: str = "runs/results"
-    bins: int = 10
-    examples: int = 1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.lengths, Mapping) or not self.lengths:
+        if not isinstance(self.lengths, dict) or not self.lengths:
             raise ParameterError("lengths", self.lengths, "a number of samples for each length")
-        for name in ("languages", "thresholds"):
-            value = getattr(self, name)
-            if not isinstance(value, (list, tuple)) or not value:
-                raise ParameterError(name, value, "a list with at least one entry")
-        if self.trained is not None:
-            whole_number("trained", self.trained, 1)
-        whole_number("bins", self.bins, 1)
-        whole_number("examples", self.examples, 1)
-        if not isinstance(self.studies, Mapping):
-            raise ParameterError("studies", self.studies, "settings by name")
-        wanted = {"task", "lengths", "samples", "settings"}
-        for name, study in self.studies.items():
-            if not isinstance(study, Mapping) or set(study) != wanted:
-                raise ParameterError(f"studies.{name}", study, f"{', '.join(sorted(wanted))}")
-            lengths = study["lengths"]
-            if not isinstance(lengths, (list, tuple)) or not lengths:
-                raise ParameterError(f"studies.{name}.lengths", lengths, "a list of lengths")
-            for length in lengths:
-                whole_number(f"studies.{name}.lengths", length, 1)
-        # Runs check the rest.
         for language in self.languages:
             for length in self.lengths:
                 Run(tasks=self.tasks, **self.settings(language, length))
-            for name in self.studies:
-                Run(**self._study(name, language))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Plan:
@@ -146,19 +103,8 @@ class Plan:
             If it cannot be read.
         ParameterError
             If a name in it is unknown, or a value cannot work.
-        MissingExtraError
-            If `pyyaml` is not installed.
         """
-        try:
-            import yaml
-        except ImportError as error:
-            raise MissingExtraError("pyyaml", "notebook", "Reading a file of settings") from error
-        try:
-            settings = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise DataError(f"{path}: cannot be read ({error}).") from error
-        if not isinstance(settings, dict):
-            raise DataError(f"{path}: not a list of settings.")
+        settings = settings_file(path, "the settings of results")
         known = [item.name for item in fields(cls)]
         for name in settings:
             if name not in known:
@@ -178,45 +124,27 @@ class Plan:
             "output": self.output,
         }
 
-    def _study(self, name: str, language: str) -> dict[str, Any]:
-        study = self.studies[name]
-        return {
-            **self.settings(language, min(self.lengths)),
-            "length": max(study["lengths"]),
-            "tasks": study["task"],
-            "study": study["settings"],
-            "study_length": study["lengths"],
-            "study_samples": study["samples"],
-            "study_name": name,
-        }
-
-    def study_runs(self, language: str) -> Iterator[tuple[str, Run]]:
-        """Yield the name and the run of every study, in one language."""
-        for name in self.studies:
-            yield name, Run(**self._study(name, language), loaded=self.loaded_engine)
-
     @functools.cached_property
     def loaded_engine(self) -> models.Model:
         """One engine for all runs, so the weights are loaded once."""
         return models.load(self.model, self.engine, **self.engine_options)
 
-    def fitting(self, language: str, length: int) -> Iterator[Run]:
-        """Yield the run of each task that fits this length."""
-        for name in tasks.names(self.tasks):
-            run = self.run(name, language, length)
-            try:
-                _ = run.cells
-            except ParameterError as error:
-                if error.parameter != "length":
-                    raise
-            else:
-                yield run
+    def runs(self) -> Iterator[Run]:
+        """Yield a run for each task, language and length that fit, the shortest length first."""
+        for length in sorted(self.lengths):
+            for language in self.languages:
+                for name in tasks.names(self.tasks):
+                    run = self.run(name, **self.settings(language, length))
+                    try:
+                        _ = run.cells
+                    except ParameterError as error:
+                        if error.parameter != "length":
+                            raise
+                    else:
+                        yield run
 
-    def run(self, task: str, language: str, length: int, samples: int | None = None) -> Run:
-        """Return the run of one task in one language at one length."""
-        settings = self.settings(language, length)
-        if samples is not None:
-            settings["num_samples"] = samples
+    def run(self, task: str, **settings: Any) -> Run:
+        """Return the run of a task with this plan's engine."""
         return Run(tasks=task, **settings, loaded=self.loaded_engine)
 
 
@@ -231,50 +159,32 @@ def make(plan: Plan, folder: str | Path, ask: bool = True) -> Path:
     ask
         If False, do not query the model; the tables have the answers at hand, however few.
 
-    Returns
-    -------
-    Path
-        ``folder``.
-
     Raises
     ------
     ParameterError
         If every length is too short for every task, or something else in the plan cannot work.
     """
-    main = [
-        run
-        for length in sorted(plan.lengths)
-        for language in plan.languages
-        for run in plan.fitting(language, length)
-    ]
-    if not main:
-        raise ParameterError("lengths", dict(plan.lengths), "long enough for at least one task")
-    studies = [named for language in plan.languages for named in plan.study_runs(language)]
+    runs = list(plan.runs())
     if not ask:
-        main = [
-            plan.run(cell.task, cell.language, cell.length, number)
-            for run in main
+        runs = [
+            plan.run(cell.task, **plan.settings(cell.language, cell.length) | {"num_samples": n})
+            for run in runs
             for cell in run.cells
-            if (number := _answered(run, cell))
+            if (n := _answered(run, cell))
         ]
-        studies = [
-            (name, run)
-            for name, run in studies
-            if all(_answered(run, cell) >= run.count(cell) for cell in run.study_cells)
-        ]
+    if not runs:
+        raise ParameterError("lengths", dict(plan.lengths), "long enough for at least one task")
     # Check everything before the first prompt.
-    for run in [*main, *(run for _, run in studies)]:
+    for run in runs:
         run.check()
-    for run in main:
+    for run in runs:
         run.predict()
-    for _, run in studies:
-        run.predict_study()
     folder = Path(folder)
-    for name, table in tabulate(plan, main, studies).items():
+    for name, table in tabulate(plan, runs).items():
         with files.replacing(folder / f"{name}.csv") as file:
             table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")
     # One file of answers per model, also if it has several plans.
-    answered = main[0].answers(main[0].cells[0]).parents[3]
+    answered = runs[0].answers(runs[0].cells[0]).parents[3]
     stored.pack(answered, folder.parent / Path(plan.model).name)
     return folder
 
@@ -287,57 +197,30 @@ def _answered(run: Run, cell: Cell) -> int:
     return sum(1 for _ in store.read_predictions(path)) // run.decoding.samples
 
 
-def tabulate(
-    plan: Plan, main: Sequence[Run], studies: Sequence[tuple[str, Run]]
-) -> dict[str, pd.DataFrame]:
-    """Return the tables of the predictions on disk by name: those in ``TABLES``, and ``about``.
-
-    Parameters
-    ----------
-    main
-        The run of each language and length.
-    studies
-        The runs of the studies, each with its name.
-    """
+def tabulate(plan: Plan, runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
+    """Return the tables of the answers on disk by name: those in ``TABLES``, and ``about``."""
     import pandas as pd
 
-    from book.matchings import matchings
     from rulerlib import analysis
 
-    scores = analysis.scores(pair for run in main for pair in run.predictions())
+    scores = analysis.scores(pair for run in runs for pair in run.predictions())
     accuracy = analysis.accuracy(scores)
     cells = dict(list(analysis.of_measure(scores).groupby(list(analysis.BY), sort=False)))
-    keys = list(accuracy[list(analysis.BY)].itertuples(index=False, name=None))
+    keys = accuracy[list(analysis.BY)].itertuples(index=False, name=None)
     accuracy["right"] = [right(cells[key]) for key in keys]
-    accuracy["answers"] = [digest(cells[key]["pred"]) for key in keys]
-    datasets = {
-        (run.name, cell.language, cell.task, cell.length): fingerprint(run.dataset(cell))
-        for run in main
-        for cell in run.cells
-    }
-    accuracy["dataset"] = [datasets[key] for key in keys]
     effective = pd.concat([analysis.effective_lengths(scores, each) for each in plan.thresholds])
-    by = ("model", "language", "group", "setting", "length")
-    studied = [
-        analysis.accuracy(analysis.scores(run.study_predictions()), by=by).assign(study=name)
-        for name, run in studies
-        if run.study
-    ]
     languages = (part for _, part in scores.groupby("language", sort=False))
-    examples = pd.concat([analysis.error_examples(part, plan.examples) for part in languages])
+    examples = pd.concat([analysis.error_examples(part) for part in languages])
     if len(examples):
         examples["pred"] = examples["pred"].str.strip().str.slice(0, QUOTED)
     for table in (effective, examples):
         for column in _JSON & {*table}:
             table[column] = [json.dumps(each, ensure_ascii=False) for each in table[column]]
     return {
-        "accuracy": accuracy,
+        "accuracy": accuracy[ACCURACY],
         "averages": analysis.by_length(scores),
-        "summary": analysis.summary(scores, plan.thresholds[0]),
         "effective": effective,
-        "depths": analysis.by_depth(scores, plan.bins),
-        "studies": pd.concat(studied) if studied else pd.DataFrame(),
-        "matchings": matchings(scores),
+        "depths": analysis.by_depth(scores, bins=10),
         "errors": analysis.errors(scores),
         "examples": examples,
         ABOUT: about(plan),
@@ -349,37 +232,17 @@ def about(plan: Plan) -> pd.DataFrame:
     import pandas as pd
 
     rows = {"rulerlib": rulerlib.__version__, "python": platform.python_version()}
-    rows |= {name: version for name in WRITTEN_WITH if (version := _version(name))}
+    for name in WRITTEN_WITH:
+        try:
+            rows[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
     rows |= {str(name): str(value) for name, value in plan.loaded_engine.settings.items()}
     rows["decoding"] = str(plan.loaded_engine.decoding(Decoding()))
     # The tokenizer decides whether there is a chat template.
     rows["chat"] = json.dumps(PromptFormat().frame(plan.loaded_engine.tokenizer).chat)
     rows |= {name: json.dumps(value, ensure_ascii=False) for name, value in asdict(plan).items()}
     return pd.DataFrame(rows.items(), columns=["name", "value"])
-
-
-def fingerprint(dataset: Dataset, version: str | None = None) -> str:
-    """Return a short hash of everything that determines a dataset.
-
-    Parameters
-    ----------
-    version
-        Version of `rulerlib`. Default: this version.
-    """
-    metadata = {**dataset.metadata, "rulerlib": version or rulerlib.__version__}
-    return digest([json.dumps(metadata, sort_keys=True)])
-
-
-def _version(package: str) -> str:
-    try:
-        return str(importlib.import_module(package).__version__)
-    except (ImportError, AttributeError):
-        from importlib import metadata
-
-        try:
-            return metadata.version(package)
-        except metadata.PackageNotFoundError:
-            return ""
 
 
 def right(table: pd.DataFrame) -> str:
@@ -439,10 +302,10 @@ class Tables:
 
     def texts(self, name: str) -> set[str]:
         """Return the columns of a table that are text even where all of it looks like numbers."""
-        return {*_TEXTS, *(("low", "high") if name == "effective" else ())}
+        return _TEXTS | ({"low", "high"} if name == "effective" else set())
 
     def between(self, first: str, second: str) -> pd.DataFrame:
-        """Return how the scores in two languages differ, task by task.
+        """Return the differences between the scores in two languages, task by task.
 
         Parameters
         ----------
@@ -463,27 +326,25 @@ class Tables:
 
         if self.accuracy.empty:
             return self.accuracy
-        rows = self.accuracy.set_index(["model", "task", "length", "language"])
+        keys = ["model", "task", "length"]
         ours, theirs = (
-            rows[rows.index.get_level_values("language") == code].droplevel("language")
-            for code in (first, second)
+            self.accuracy[self.accuracy["language"] == code] for code in (first, second)
         )
-        both = [place for place in ours.index if place in theirs.index]
-        columns = ["mean", "low", "high"]
         found = []
-        for place in both:
-            one, other = ours.loc[place], theirs.loc[place]
-            low, high = recovered(tuple(one[columns]), tuple(other[columns]), 0.0)
-            found.append(
-                dict(zip(rows.index.names[:3], place, strict=True))
-                | {"n": min(one["n"], other["n"]), first: one["mean"], second: other["mean"]}
-                | {"difference": one["mean"] - other["mean"], "low": low, "high": high}
+        for row in ours.merge(theirs, on=keys, suffixes=("", " other")).to_dict("records"):
+            one, other = (
+                tuple(row[f"{name}{end}"] for name in ("mean", "low", "high"))
+                for end in ("", " other")
             )
-        return (
-            pd.DataFrame(found)
-            if found
-            else analysis.nothing(f"Not asked in both {first} and {second}.")
-        )
+            low, high = recovered(one, other, 0.0)
+            found.append(
+                {key: row[key] for key in keys}
+                | {"n": min(row["n"], row["n other"]), first: one[0], second: other[0]}
+                | {"difference": one[0] - other[0], "low": low, "high": high}
+            )
+        if not found:
+            return analysis.nothing(f"Not asked in both {first} and {second}.")
+        return pd.DataFrame(found)
 
     @property
     def reach(self) -> pd.DataFrame:
@@ -508,34 +369,6 @@ class Tables:
         return pd.DataFrame(rows)
 
     @property
-    def parted(self) -> pd.DataFrame:
-        """The cells of ``matchings`` in which the two rules disagree on an answer."""
-        from rulerlib import analysis
-
-        rows = self.matchings
-        if rows.empty:
-            return rows
-        counts, by = ["not_whole", "others_too", "recall_differs"], [*analysis.BY, "n"]
-        apart = rows.loc[(rows[counts] > 0).any(axis=1), [*by, "recall", "item_recall", *counts]]
-        return apart if len(apart) else analysis.nothing("Both rules agree on every answer.")
-
-    @property
-    def versions(self) -> pd.DataFrame:
-        """Settings and versions, without the studies, which are long."""
-        about = self.about
-        return about if about.empty else about[about["name"] != "studies"]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of the plan; empty without committed results."""
-        if not self.there:
-            return {}
-        values = dict(self.about.itertuples(index=False, name=None))
-        return {
-            item.name: json.loads(values[item.name]) for item in fields(Plan) if item.name in values
-        }
-
-    @property
     def plan(self) -> Plan:
         """The plan of the tables.
 
@@ -544,15 +377,13 @@ class Tables:
         DataError
             If no results are committed.
         """
-        settings = self.settings
-        if not settings:
+        if not self.there:
             raise DataError(f"{self._folder}: {self.none_yet}")
-        for study in settings["studies"].values():
-            # Version 0.1.0 had one length.
-            study.setdefault("lengths", [study.pop("length", None)])
+        values = dict(self.about.itertuples(index=False, name=None))
+        settings = {item.name: json.loads(values[item.name]) for item in fields(Plan)}
         # Keys are strings in JSON.
-        lengths = {int(length): count for length, count in settings["lengths"].items()}
-        return Plan(**{**settings, "lengths": lengths})
+        settings["lengths"] = {int(length): n for length, n in settings["lengths"].items()}
+        return Plan(**settings)
 
     def parts(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield the parts of a table by some columns, with titles; an empty table is one part."""
@@ -579,7 +410,7 @@ def main(arguments: Sequence[str]) -> None:
         sys.exit("Usage: python -m book.tables [--answered] SETTINGS.yaml FOLDER")
     try:
         folder = make(Plan.from_file(paths[0]), paths[1], ask="--answered" not in arguments)
-    except rulerlib.errors.RulerError as error:
+    except RulerError as error:
         sys.exit(f"{type(error).__name__}: {error}")
     print(f"The tables: {folder}")
 

@@ -178,8 +178,8 @@ def answers(table: pd.DataFrame) -> Html:
         # Name the model, language and kind of mistake if the table has them.
         more = (str(row[name]) for name in ("error", "model", "language") if name in row)
         wanted = _wanted(row["outputs"], row["task"])
-        code = row.get("language") or table.attrs.get("language", "")
-        boxes.append(answer_box(": ".join([*more, about]), row["pred"], wanted, code))
+        about = ": ".join([*more, about])
+        boxes.append(answer_box(about, row["pred"], wanted, row.get("language", "")))
     return stacked(boxes)
 
 
@@ -301,13 +301,7 @@ def _aligned(styler: Any, numbers: Sequence[int]) -> Any:
         if place in numbers:
             style = "text-align: right; white-space: nowrap"
         rules.append({"selector": f".col{place}", "props": style})
-    return styler.format_index(_breaking, axis=1).set_table_styles(rules, overwrite=False)
-
-
-def _breaking(name: Any) -> str:
-    """Return a column name as HTML that wraps at underscores and before its n."""
-    escaped = html.escape(str(name), quote=False).replace("_", "_<wbr>")
-    return escaped.replace("(n = ", "(n&nbsp;=&nbsp;")
+    return styler.format_index(escape="html", axis=1).set_table_styles(rules, overwrite=False)
 
 
 def table(

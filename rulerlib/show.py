@@ -333,7 +333,7 @@ def table(
     values = values if isinstance(values, pd.DataFrame) else pd.DataFrame([*values])
     if values.empty and "why" in values.attrs:
         return sentence(values.attrs["why"])
-    share_names = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off")
+    share_names = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
     shares = [*dict.fromkeys(name for name in (*percent, *share_names) if name in values)]
     shown = _intervals(values.copy(), shares, precision)
     constant = _constant(shown, shares) if folded else []
@@ -393,8 +393,6 @@ def grid(
 ) -> Any:
     """Return a styled table of shares with rows and columns named by two columns of ``values``.
 
-    The head of a column shows its n if all its cells agree; otherwise each cell shows its own.
-
     Parameters
     ----------
     values
@@ -410,21 +408,16 @@ def grid(
     """
     if values.empty:
         return table(values)
-    heads, alike = dict[Any, str](), dict[Any, bool]()
-    for value, part in values.groupby(columns, sort=False):
-        name = f"{value:,}" if isinstance(value, Integral) else str(value)
-        alike[value] = part["n"].nunique() == 1
-        heads[value] = f"{name} (n = {part['n'].iloc[0]:,})" if alike[value] else name
+    names = {f"{share} {end}": end for end in ("low", "high")}
     cells = []
-    ends = {f"{share} {end}": end for end in ("low", "high")}
-    for _, one in values.rename(columns=ends).iterrows():
-        lines = [percent_of(one[share])]
-        if interval:
-            lines.append(between(one["low"], one["high"], 100, 1))
-        if not alike[one[columns]]:
-            lines.append(f"n = {one['n']:,}")
-        cells.append("\n".join(lines))
+    for _, one in values.rename(columns=names).iterrows():
+        lines = [percent_of(one[share]), between(one["low"], one["high"], 100, 1)]
+        cells.append("\n".join([*lines[: 1 + interval], f"n = {one['n']:,}"]))
     wide = values.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
+    heads = {
+        value: f"{value:,}" if isinstance(value, Integral) else str(value)
+        for value in values[columns].unique()
+    }
     wide = wide.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
     styler = table(wide.rename_axis(columns=None).reset_index(), folded=False)
     in_lines = [{"selector": "td.data", "props": "white-space: pre"}]

@@ -105,13 +105,12 @@ def test_a_model_at_the_threshold_has_no_sharp_effective_length():
 def test_one_row_for_each_model():
     rows = run([1, 1, 1, 1], "best") + run([1, 1, 0, 0], "worst") + run([1, 1, 1, 0], "middle")
     rows += run([1, 1], "short", lengths=LENGTHS[:2])
-    table = analysis.summary(analysis.scores(rows), claimed={"best": "1M"}).set_index("model")
+    table = analysis.summary(analysis.scores(rows)).set_index("model")
     averages = table["Avg."]
     assert averages["best"] > averages["middle"] > averages["worst"]
     assert table["effective"].to_dict() == {
         "best": "≥32K", "middle": "16K", "worst": "8K", "short": "≥8K"
     }  # fmt: skip
-    assert table.loc["best", "claimed"] == "1M"
     assert table.loc["middle", "wAvg. (inc)"] == pytest.approx(60)
     assert table.loc["middle", "wAvg. (dec)"] == pytest.approx(90)
     assert table.loc["short", "lengths"] == 2

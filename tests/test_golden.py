@@ -162,7 +162,7 @@ def tables() -> Iterator[tuple[str, str]]:
         shown = {
             "scores": scores,
             "overview": analysis.overview(scores),
-            "summary": analysis.summary(scores, 85.6, {}),
+            "summary": analysis.summary(scores, 85.6),
             "by_length": averages,
             "effective_lengths": analysis.effective_lengths(scores, 85.6, **drawn),
             "accuracy": analysis.accuracy(scores),

@@ -425,7 +425,6 @@ def readings(one: Averages, threshold: float) -> list[dict[str, Any]]:
 def summary(
     table: pd.DataFrame,
     threshold: float = THRESHOLD,
-    claimed: Mapping[str, int | str] | None = None,
     measure: str = "ruler",
 ) -> pd.DataFrame:
     """Return one row for each model, as on RULER's leaderboard.
@@ -439,15 +438,13 @@ def summary(
         From `rulerlib.analysis.scores`.
     threshold
         What an average has to exceed, in percent.
-    claimed
-        For each model the length that it claims, shown beside the effective one.
     measure
         See `averages`.
 
     Returns
     -------
     DataFrame
-        ``model``, ``language``; ``claimed``, if given; ``effective`` and its interval, and
+        ``model``, ``language``; ``effective`` and its interval, and
         ``unbroken`` if the readings differ for some model; ``effective strict``; ``lengths`` and
         ``tasks``: the number of each in the averages; for each length its average, and the one by
         the strict rule (``4K strict``); ``Avg.``, ``wAvg. (inc)`` and ``wAvg. (dec)``, each with
@@ -464,8 +461,6 @@ def summary(
     both = zip(averages(table, measure), averages(table, "strict"), strict=True)
     for one, strict in both:
         row = dict(one.names)
-        if claimed:
-            row["claimed"] = claimed.get(str(row["model"]), "")
         longest, unbroken = readings(one, threshold) or ({}, {})
         row["effective"] = longest.get("effective", math.nan)
         row["effective low"] = longest.get("low", math.nan)

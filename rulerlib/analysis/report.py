@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -48,8 +48,6 @@ class Report:
         `rulerlib.metrics.MEASURES`.
     primary
         The primary measure of the tasks that have it (default: each task's own).
-    claimed
-        The claimed length of each model, such as ``{"m": "128K"}``.
     compare
         Two models to compare, as a list if their names have commas (default: the first
         ``MOST_PAIRS`` pairs, see `rulerlib.analysis.pairs`).
@@ -75,7 +73,6 @@ class Report:
     threshold: float = Field(THRESHOLD, ge=0, le=99.99)
     measure: str = "ruler"
     primary: str | None = None
-    claimed: dict[str, Any] = field(default_factory=dict)
     compare: NameList = None
     bins: int = Field(10, ge=1, le=LARGEST)
     examples: int = Field(1, ge=1, le=LARGEST)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,8 @@ MARKED = ("primary", "ruler", "strict")
 """Columns that mark one measure of each task; `of_measure` accepts their names."""
 
 LAYOUT = "<model>/<language>/<length>/pred/<task>.jsonl"
+
+_WORDS = re.compile(r"[^\W\d_]{3,}")
 
 _Run = tuple[Path, dict[str, Any]]
 
@@ -224,6 +227,7 @@ def scores(
           (the cluster of a question about a passage: other questions about it depend on it too),
           ``pred``, ``outputs``, ``depths``, ``finished``, ``cut_off``
           (``"thinking"``, ``"answer"`` or ``""``), ``truncation``, as `Prediction` has them;
+          ``copied``, see `copied`;
         - ``facts``: what is known of the question, as its operation, and of a short answer, see
           `rulerlib.scoring.Scoring.diagnose`;
         - ``needles``: for each needle that was asked for its depth (0 to 100), and whether it was
@@ -331,8 +335,24 @@ def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float]
         "pred": pred, "outputs": outputs, "facts": facts,
         "depths": depths, "finished": finished, "cut_off": cut_off,
         "needles": list(zip(depths, map(float, appearing), strict=False)),
-        "truncation": prediction.truncation,
+        "truncation": prediction.truncation, "copied": copied(prediction),
     }  # fmt: skip
+
+
+def copied(prediction: Prediction) -> float:
+    """Return the share (0 to 1) of the words in the example's answer that an answer repeats.
+
+    Words have three letters or more. Models copy from the example at long lengths (RULER,
+    section 5). NaN if the prompt has no example with the same answer prefix.
+    """
+    prefix = prediction.others.get("answer_prefix", "")
+    examples = prediction.parts_of("example") if prefix else []
+    if not examples:
+        return math.nan
+    _, _, shown = prediction.input[examples[0].start : examples[0].end].partition(prefix)
+    words = {*_WORDS.findall(matches.normalize(shown))}
+    repeated = {*_WORDS.findall(matches.normalize(prediction.pred))}
+    return len(words & repeated) / len(words) if words else math.nan
 
 
 def of_measure(table: pd.DataFrame, measure: str = "primary") -> pd.DataFrame:

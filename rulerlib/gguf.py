@@ -201,7 +201,6 @@ def _unpack(path: Path, staging: Path) -> None:
     print(f"Unpacking {path.stem} once.", file=sys.stderr)
     # No advice on other ways to load a GGUF file.
     transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
     # In its own folder, so that transformers reads no other files.
     alone = staging / "file"
     alone.mkdir()

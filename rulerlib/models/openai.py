@@ -151,9 +151,7 @@ class Engine:
         """
         if self._max_model_len is not None:
             return self._max_model_len
-        client = self._openai.OpenAI(
-            api_key=self._key, base_url=self._url, max_retries=0, timeout=10.0
-        )
+        client = self._openai.OpenAI(api_key=self._key, base_url=self._url, timeout=10)
         try:
             with client:
                 answer: Any = client.get("/models", cast_to=object)
@@ -348,10 +346,8 @@ class Engine:
             return
         tolerance = 64 + count // 20 if self._endpoint == "chat" else self.tokenizer.special
         if read < (count - tolerance if self._has_own_tokenizer else count // 2):
-            raise ServerError(
-                f"The server read {read:,} of {count:,} prompt tokens;"
-                " raise its context window, e.g. num_ctx."
-            )
+            about = f"{read:,} of {count:,} prompt tokens; raise its context window, e.g. num_ctx"
+            raise ServerError(f"The server read {about}.")
         if abs(read - count) > tolerance:
             warnings.warn(
                 f"The tokenizer of the server is not '{self.tokenizer.name}', which counts other"
@@ -371,10 +367,6 @@ def _fields(decoding: Decoding, repeat: int) -> dict[str, Any]:
 def _checked_url(url: Any) -> str:
     if not isinstance(url, str) or not URL.fullmatch(url):
         # The address is not shown, because it may hold a password.
-        raise ParameterError(
-            "base_url",
-            "***" if url else url,
-            "an address such as http://localhost:8000/v1, without a user name or password in it,"
-            " given as base_url or in OPENAI_BASE_URL",
-        )
+        allowed = "http://HOST/v1 without a user name, given as base_url or in OPENAI_BASE_URL"
+        raise ParameterError("base_url", "***" if url else url, allowed)
     return url.rstrip("/")

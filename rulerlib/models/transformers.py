@@ -23,8 +23,6 @@ from rulerlib.models import Generation, Request
 from rulerlib.models.cutting import Decode, begins_thinking, cut_answer, find_stop
 from rulerlib.models.local import Local, ReadPrompt, available, drawing_seed, torch
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
-
 # A batch has at most this many tokens, unless a single prompt has more.
 BATCH_TOKENS = 65_536
 
@@ -97,7 +95,7 @@ class Engine(Local):
         trust_remote_code: bool = False,
         max_model_len: int | None = None,
     ) -> None:
-        one_of("device", device, DEVICES)
+        one_of("device", device, ("auto", *PIECE))
         super().__init__(name, dtype, trust_remote_code, max_model_len, device)
         if batch_size is not None:
             whole_number("batch_size", batch_size, 1)
@@ -109,7 +107,6 @@ class Engine(Local):
         return self._batch_size or max(1, BATCH_TOKENS // max(1, length))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        _ = self._model
         prompts = list(self._prompts(requests))
         for group, members in itertools.groupby(prompts, key=lambda prompt: prompt.request.group):
             batch = list(members)

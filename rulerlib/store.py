@@ -40,6 +40,8 @@ METADATA = "metadata.json"
 
 DEFAULTS: dict[str, Any] = {
     "queries_per_context": 1,
+    # A parameter of needle tasks, which the first datasets did not have.
+    "present": 1.0,
     # Recorded by earlier versions, which could cut long prompts.
     "allow_truncation": False,
     **PromptFormat().settings(),

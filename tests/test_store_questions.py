@@ -89,6 +89,13 @@ def test_the_innermost_setting_that_differs_is_named(tmp_path, was, now, named):
     store.compare(tmp_path, was, now, ignore=tuple(now))
 
 
+def test_settings_that_are_newer_than_a_file_have_their_defaults(tmp_path):
+    was = {"dataset": {"knobs": {"depth": None}}, "cell": {"task": "vt"}}
+    now = {"dataset": {"knobs": {"depth": None, "present": 1.0}},
+           "cell": {"task": "vt", "question_language": None}, "stop": []}  # fmt: skip
+    store.compare(tmp_path, was, now)
+
+
 def put(path, *samples):
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [{"input": "a", "outputs": ["b"], "index": 0, **sample} for sample in samples]

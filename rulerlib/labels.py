@@ -175,14 +175,14 @@ def said_count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def listed(names: Sequence[str], most: int = 6, comma: str = ", ") -> str:
+def listed(names: Sequence[str], most: int = 6) -> str:
     """Return names as part of a sentence; more than ``most`` are only counted.
 
-    >>> listed(["vt, 1", "qa, 2", "cwe, 3", "fwe, 4"], most=2, comma="; ")
-    'vt, 1; qa, 2 and 2 more'
+    >>> listed(["vt", "qa", "cwe", "fwe"], most=2)
+    'vt, qa and 2 more'
     """
     shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
-    return " and ".join([comma.join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def thousands(length: int) -> str:

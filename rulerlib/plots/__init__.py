@@ -6,8 +6,8 @@ the settings of a study, as curves if they were asked at several lengths. Figure
 `rulerlib.memory.plots`. If matplotlib is not installed, all raise
 `rulerlib.errors.MissingExtraError`.
 
-Each takes a ``title`` and has an alt text for screen readers, made from the title, the axes, the
-panels and the legend. Colour is never the only mark: lines have markers, bars have hatches, cells
+Each takes a ``title`` and has an alt text for screen readers, made from the title and the axes.
+Colour is never the only mark: lines have markers, bars have hatches, cells
 have numbers, and lightness rises with the value.
 """
 

@@ -34,8 +34,6 @@ DASHES = ["-", "--", ":", "-."]
 
 # At most this many lines share a panel, so that each has its own colour.
 WITHIN = 8
-# The most characters of an entry of a legend.
-_WIDEST = 60
 # Characters of a legend per inch; the height of its lines and its distance to the axes in inches.
 _LETTERS, _LINE, _UNDER = 15, 0.17, 0.5
 
@@ -143,22 +141,12 @@ def done(figure: Any, title: str | None = None, axes: Axes | None = None) -> Fig
 
 
 def alt_text(figure: Any, title: str | None) -> str:
-    """Return a text for screen readers: the title, the axes, the panels and the legend."""
+    """Return a text for screen readers: the title and the names of the axes."""
     panels = [axes for axes in figure.axes if axes.axison and axes.get_subplotspec() is not None]
-
-    def joined(texts: Iterable[str], comma: str) -> str:
-        return comma.join(dict.fromkeys(filter(None, (" ".join(text.split()) for text in texts))))
-
-    up = joined((axes.get_ylabel() for axes in panels), ", ")
-    across = joined((axes.get_xlabel() for axes in panels), ", ")
-    names = joined((axes.get_title() for axes in panels), "; ")
-    marks = joined((name for axes in panels for name in axes.get_legend_handles_labels()[1]), "; ")
-    parts = [title or "Figure", " against ".join(filter(None, (up, across)))]
-    if names and names != " ".join((title or "").split()):
-        parts.append(f"Panels: {names}")
-    if marks:
-        parts.append(f"Legend: {marks}")
-    return ". ".join(filter(None, parts)) + "."
+    up = ", ".join(dict.fromkeys(axes.get_ylabel() for axes in panels if axes.get_ylabel()))
+    across = ", ".join(dict.fromkeys(axes.get_xlabel() for axes in panels if axes.get_xlabel()))
+    axes_named = " against ".join(filter(None, (up, across)))
+    return ". ".join(filter(None, (title or "Figure", axes_named))) + "."
 
 
 # --- Contents of a panel ----------------------------------------------------------------------
@@ -252,11 +240,6 @@ def legends(figure: Any, drawn: Sequence[Any]) -> None:
     below = 0.0
     for axes in drawn:
         handles, names = axes.get_legend_handles_labels()
-        # Shorten a long name before its end, because names often differ there.
-        names = [
-            name if len(name) <= _WIDEST else f"{name[: _WIDEST - 25]} … {name[-22:]}"
-            for name in names
-        ]
         width = figure.get_figwidth() / axes.get_gridspec().ncols
         columns = max(1, int(_LETTERS * width / (max(map(len, names)) + 8)))
         # The offset in inches keeps the legend below the axis label at any height of the axes.

@@ -419,10 +419,14 @@ def prepare(app: Sphinx, config: Any) -> None:
         }
 
 
-def launch_notebooks_only(
+def tidy_page(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], tree: Any
 ) -> None:
-    """Remove the launch button from pages outside ``notebooks/``, which read the book's tables."""
+    """Remove outdated roles of the literature, and launch buttons outside ``notebooks/``."""
+    if "body" in context:
+        # Screen readers expect no list here, and ARIA 1.2 has no role for its entries.
+        body = context["body"].replace(' role="doc-biblioentry"', "")
+        context["body"] = body.replace('role="list" class="citation-list"', 'class="citation-list"')
     if not pagename.startswith("notebooks/"):
         buttons = context.get("header_buttons", [])
         context["header_buttons"] = [one for one in buttons if one.get("label") != "launch-buttons"]
@@ -457,7 +461,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("object-description-transform", brief)
     app.connect("missing-reference", find_target)
     app.connect("config-inited", prepare)
-    app.connect("html-page-context", launch_notebooks_only, priority=600)
+    app.connect("html-page-context", tidy_page, priority=600)
     app.connect("source-read", show_execution)
     app.connect("doctree-read", describe)
     app.connect("build-finished", finish)

@@ -315,12 +315,14 @@ class Outside:
         self.decoding = getattr(self._engine, "decoding", Decoding.settings)
         self.batch_size = getattr(self._engine, "batch_size", lambda length: None)
         own = getattr(self._engine, "tokenizer", None)
-        self._tokenizer = own or tokenizer_name(name, options.get("tokenizer"))
+        is_ours = isinstance(own, Tokenizer)
+        self._tokenizer: Any = own if is_ours else tokenizer_name(name, options.get("tokenizer"))
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        named = isinstance(self._tokenizer, str)
-        return tokens.load(self._tokenizer) if named else self._tokenizer
+        if isinstance(self._tokenizer, str):
+            return tokens.load(self._tokenizer)
+        return cast(Tokenizer, self._tokenizer)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -309,9 +309,8 @@ class Engine:
         chat, tags = self._endpoint == "chat", request.tags
         start, end = 0, len(text)
         if chat or tags:
-            start, end, _ = find_answer(
-                text, tags or TAGS, begins_thinking(request) and not thinking
-            )
+            pair = (tags[0], tags[1]) if tags else TAGS
+            start, end, _ = find_answer(text, pair, begins_thinking(request) and not thinking)
         stop = find_stop(text[start:end], replace(request, tags=()), False)
         written = usage.get("completion_tokens")
         if stop is not None or written is None:

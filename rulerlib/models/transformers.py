@@ -130,7 +130,8 @@ class Engine(Local):
         ids, mask = self._padded(batch, padding)
         sampling = Sampling(requests)
         left, answers = list(range(len(batch))), [("", 0, False)] * len(batch)
-        cache, stretch = None, most
+        cache: Any = None
+        stretch = most
         with torch().inference_mode():
             if self._joins and min(len(prompt.ids) for prompt in batch) > 1:
                 # All tokens but the last, from which generation starts.

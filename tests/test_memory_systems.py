@@ -271,13 +271,6 @@ def test_a_text_that_cannot_be_read_is_found_by_its_words(make):
     assert odd in [text for text, _ in graph.recall("Who teaches York?")]
 
 
-def test_a_fact_that_is_told_again_counts_by_its_best_note(make):
-    notes = [f"Note from {day} May: Corwin lives in Ely." for day in (3, 9, 5)]
-    graph = make("sgc_rss", numbered(*notes, "Note from 7 May: Corwin lives in Ware."))
-    rule = languages.load("en").section("semantic")["notes"]["date_rule"]
-    assert graph.recall(f"{rule} Where does Corwin live?") == [(notes[1], (0, 1, 2))]
-
-
 # --- smpd --------------------------------------------------------------------------------------
 
 OPENING = (
@@ -285,7 +278,6 @@ OPENING = (
     " there are no paths other than those mentioned."
 )
 LENGTH = "How many steps is the shortest path from {} to {} in Slurbebridge?"
-STAND = "In Slurbebridge someone stands at {} and goes {}, one step each time. Where are they now?"
 
 
 def step(here: str, direction: str, there: str) -> str:

@@ -126,11 +126,13 @@ class Needs:
 
     def _alike(self, fact: Fact, name: str) -> set[str]:
         """Return all values in the episode that facts such as this one have by a name."""
-        read, facts = self._reader.fact, self._episode.facts
-        if "subject" in fact.values:
-            relation = read(fact.text).relation
-            facts = [each for each in facts if read(each.text).relation == relation]
-        return {each.value(name) for each in facts if name in each.values}
+        facts = [each for each in self._episode.facts if name in each.values]
+        relation = self._relation(fact)
+        return {each.value(name) for each in facts if self._relation(each) == relation}
+
+    def _relation(self, fact: Fact) -> str:
+        read = self._reader.fact(fact.text) if "subject" in fact.values else None
+        return read.relation if read else ""
 
     def _holds_any(self, text: str, values: Iterable[str]) -> bool:
         return any(self._holds(text, [value]) for value in values)

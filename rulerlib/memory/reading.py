@@ -122,7 +122,7 @@ def _happened(text: str, asked: ReadQuestion, question: str, grammar: Reader) ->
 def _followed(text: str, asked: ReadQuestion, grammar: Reader) -> str:
     """Return the name that the relations of a question lead to."""
     facts = (fact for fact in facts_in(text, grammar.fact) if fact.kind == "relation")
-    # The later note and the better source hold.
+    # The later note holds.
     links = {
         (fact.values["subject"], fact.relation): fact.values["object"]
         for fact in sorted(facts, key=lambda fact: fact.rank)

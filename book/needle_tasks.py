@@ -14,8 +14,7 @@ from typing import Any
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
-from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Needle
+from rulerlib.haystack import Draft, Needle, Take
 from rulerlib.samples import Sample
 from rulerlib.tokens import Tokenizer, load
 

@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import contextlib
 import random
-import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import rulerlib
 from rulerlib import languages, tasks, tokens
-from rulerlib.errors import LONGEST, ParameterError, dictionary, whole_number
-from rulerlib.filling import Budget, Filled, TooLongError, fill
-from rulerlib.haystack import CHECKED_TOKENS, Draft, Haystack
+from rulerlib.errors import LONGEST, DataError, ParameterError, dictionary, whole_number
+from rulerlib.haystack import CHECKED_TOKENS, Budget, Draft, Filled, TooLongError, fill
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.tasks import Task
@@ -35,12 +33,6 @@ PLANNED = 8
 
 # The number of finished prompts that are tokenized to check the sums.
 CHECKED = 3
-
-
-@lru_cache(4096)
-def _warn_once(text: str) -> None:
-    """Warn once in a process."""
-    warnings.warn(text, stacklevel=4)
 
 
 @dataclass
@@ -87,7 +79,8 @@ class Dataset:
         If a parameter is not allowed. If the length is too small or a right answer is longer than
         the tokens to generate, the message names a number that works.
     DataError
-        If ``texts`` or the language pack is damaged.
+        If ``texts`` or the language pack is damaged, or ``texts`` contain a control token of the
+        tokenizer.
     MissingExtraError
         If a package that the tokenizer or the task needs is not installed.
     """
@@ -118,27 +111,24 @@ class Dataset:
         if not isinstance(self.format, PromptFormat):
             raise ParameterError("format", self.format, "a PromptFormat")
         self.row.check_queries(self.task, self.queries_per_context)
-        self._wording = self._language = _language(self.language, "language")
+        self.language = self._language = self._wording = languages.load(self.language)
         if self.question_language is not None:
-            self._wording = _language(self.question_language, "question_language")
-        if self._wording.code == self._language.code:
-            self._wording, self.question_language = self._language, None
-        else:
-            if self.row.one_language:
+            self._wording = languages.load(self.question_language, "question_language")
+            same = self._wording.code == self._language.code
+            self.question_language = None if same else self._wording
+            if same:
+                self._wording = self._language
+            elif self.row.one_language:
                 allowed = f"None for {self.task}: {self.row.one_language}"
                 raise ParameterError("question_language", self._wording.code, allowed)
-            self.question_language = self._wording
-        self.language = self._language
         self.texts = self._texts = self._read_texts()
-        if isinstance(self.tokenizer, tokens.Tokenizer):
-            self._tokenizer = self.tokenizer
-        else:
-            self.tokenizer = self._tokenizer = tokens.load(self.tokenizer)
-        texts = self._texts or self._language.essays
-        tokens.warn_unknown(" ".join(texts)[: tokens.SAMPLE], self._tokenizer)
-        self._last: tuple[Task, int, Filled] | None = None
+        self.tokenizer = self._tokenizer = tokens.load(self.tokenizer)
+        for text in self._texts or ():
+            if token := self._tokenizer.control_token(text):
+                name = self._tokenizer.name
+                raise DataError(f"The texts contain '{token}', a control token of '{name}'.")
+        self._last: tuple[int, Filled] | None = None
         self._check_drafts()
-        self._warn_of_repeats()
 
     def _read_texts(self) -> tuple[str, ...] | None:
         if self.texts is None:
@@ -169,10 +159,10 @@ class Dataset:
         """
         if not 0 <= index < self.num_samples:
             raise IndexError(f"sample {index} of {self.num_samples}")
-        return self.sample(index, self.maker)
+        return self.sample(index)
 
-    def sample(self, index: int, maker: Task) -> Sample:
-        """Return a sample by its index, made by a given maker.
+    def sample(self, index: int) -> Sample:
+        """Return a sample by its index, which may be above `num_samples`.
 
         Raises
         ------
@@ -181,25 +171,24 @@ class Dataset:
             generate: names the smallest number that works.
         """
         context, number = divmod(index, self.queries_per_context)
-        sample = self._context(maker, context)[number]
+        sample = self._context(context)[number]
         if self.queries_per_context > 1:
             sample.context_id = context
         sample.index, sample.task, sample.language = index, self.task, self._language.code
         return sample
 
-    def _context(self, maker: Task, context: int) -> Filled:
+    def _context(self, context: int) -> Filled:
         """Return a filled context. The last one is kept, because its questions come in a row."""
-        if self._last is None or self._last[0] is not maker or self._last[1] != context:
-            rng = self._rng(context)
+        if self._last is None or self._last[0] != context:
+            rng, queries = self._rng(context), self.queries_per_context
             try:
-                filled = maker.shared(context, rng, self.queries_per_context, self.whole)
+                filled = self.maker.shared(context, rng, queries, self.whole)
             except TooLongError as error:
-                first = context * self.queries_per_context
-                allowed = f"at least {error.needed} for sample {first}"
+                allowed = f"at least {error.needed} for sample {context * queries}"
                 raise ParameterError("length", self.length, allowed) from error
             self._check_answers(filled.drafts)
-            self._last = maker, context, filled
-        return self._last[2]
+            self._last = context, filled
+        return self._last[1]
 
     # --- What makes them --------------------------------------------------------------------------
 
@@ -224,8 +213,7 @@ class Dataset:
         return self._maker(self.length)
 
     def _maker(self, length: int) -> Task:
-        frame = self.frame.marked or self.frame
-        budget = Budget(self._tokenizer, frame, length, self.tokens_to_generate)
+        budget = Budget(self._tokenizer, self.frame, length, self.tokens_to_generate)
         texts = self._texts if self._texts is not None else self._language.essays
         return self.row.ready(self._language, budget, texts, self._stream, self._wording)
 
@@ -243,20 +231,14 @@ class Dataset:
 
     def _check_drafts(self) -> None:
         """Check that the first drafts fit the length, and their answers the tokens to generate."""
-        for drafts in self._planned(self.maker):
+        planned = self._planned(self.maker)
+        for drafts in planned:
             self._check_answers(drafts)
-            if len({draft.head for draft in drafts}) > 1:
-                raise ParameterError(
-                    "queries_per_context",
-                    self.queries_per_context,
-                    f"1, because the language pack '{self._wording.code}' names the question before"
-                    " the context, so that questions cannot share a context",
-                )
-        least = self._least(self.maker)
+        least = _least(self.maker, planned)
         if self.length >= least:
             return
         # A longer prompt draws from more distractors, one of which may be longer.
-        while (longer := self._least(self._maker(least))) > least:
+        while (longer := _least(maker := self._maker(least), self._planned(maker))) > least:
             least = longer
         allowed = (
             f"at least {least} for {self.task}: {self.tokens_to_generate} tokens to generate and"
@@ -264,17 +246,10 @@ class Dataset:
         )
         raise ParameterError("length", self.length, allowed)
 
-    def _planned(self, maker: Task) -> Iterator[list[Draft]]:
-        """Yield the drafts of the first contexts."""
-        for context in range(PLANNED):
-            yield maker.plan(context, self._rng(context), self.queries_per_context)[0]
-
-    def _least(self, maker: Task) -> int:
-        """Return the smallest length that holds any of the first drafts and a unit."""
-        least, seam = 0, maker.filler.seam
-        for drafts in self._planned(maker):
-            least = max(least, *(maker.budget.least(draft, seam) for draft in drafts))
-        return least + maker.filler.longest
+    def _planned(self, maker: Task) -> list[list[Draft]]:
+        """Return the drafts of the first contexts."""
+        queries = self.queries_per_context
+        return [maker.plan(at, self._rng(at), queries)[0] for at in range(PLANNED)]
 
     def _check_answers(self, drafts: Iterable[Draft]) -> None:
         """Check that the right answers fit into the tokens to generate."""
@@ -290,57 +265,21 @@ class Dataset:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether the tokenizer merges text across units, so that whole prompts are tokenized."""
-        if self.maker.filler.additive and self._sums_are_exact():
-            return False
-        warnings.warn(
-            f"The tokenizer '{self._tokenizer.name}' merges text across the units of the haystack:"
-            " every prompt is tokenized as a whole, which is slower.",
-            stacklevel=2,
-        )
-        return True
+        """Whether the tokenizer merges text across units, so that whole prompts are tokenized.
 
-    def _sums_are_exact(self) -> bool:
-        """Check the sums: tokenize the first prompts, with fewer units if they are long."""
+        The first prompts are tokenized to find out, with fewer units if they are long.
+        """
         maker, queries = self.maker, self.queries_per_context
+        if not maker.filler.additive:
+            return True
+        short = replace(maker.budget, length=min(self.length, CHECKED_TOKENS))
         for context in range(min(CHECKED, max(1, CHECKED_TOKENS // self.length))):
             drafts, take = maker.plan(context, self._rng(context), queries)
-            seam, budget = maker.filler.seam, maker.budget
             with contextlib.suppress(TooLongError):
-                filled = fill(drafts, take, seam, budget, most=CHECKED_TOKENS)
+                filled = fill(drafts, take, maker.filler.seam, short)
                 if filled.lengths[0] != filled.tokenized(0):
-                    return False
-        return True
-
-    @cached_property
-    def repeats(self) -> float | None:
-        """How often the haystack of the first sample repeats an average sentence or document.
-
-        The number of sentences or documents in it, without needles, divided by the number of
-        different ones, to one decimal. None if nothing is repeated, or if the haystack is neither
-        prose nor documents.
-        """
-        haystack = self.maker.filler
-        prose = self.row.reads_texts and isinstance(haystack, Haystack)
-        if not (prose or self.maker.repeats) or self.length <= haystack.total:
-            return None
-        context = self._context(self.maker, 0).context
-        units = len(context.pieces) - len(context.slots)
-        times = round(units / len(haystack.units), 1)
-        return times if times > 1 else None
-
-    def _warn_of_repeats(self) -> None:
-        if not self.repeats:
-            return
-        repeated = f"texts, on average {self.repeats:g} times a sentence"
-        longer = "-p texts sets longer texts"
-        if self.maker.repeats:
-            repeated = f"documents, on average {self.repeats:g} times each"
-            longer = "-p source sets a file with more documents"
-        _warn_once(
-            f"{self.task} at {self.length:,} tokens ({self._language.code}): the haystack repeats"
-            f" its {repeated} ({longer})."
-        )
+                    return True
+        return False
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
@@ -364,23 +303,25 @@ class Dataset:
         }
         # Settings that RULER does not have are stated only if they are used, so that older folders
         # stay valid.
-        if self.format.system_prompt is not None:
-            metadata["system_prompt"] = self.format.system_prompt
-        if self.row.stop:
-            metadata["stop"] = [*self.row.stop]
-        if self.queries_per_context > 1:
-            metadata["queries_per_context"] = self.queries_per_context
+        queries = self.queries_per_context
+        optional: dict[str, Any] = {
+            "system_prompt": self.format.system_prompt,
+            "stop": [*self.row.stop],
+            "queries_per_context": queries if queries > 1 else None,
+            "family": self.row.origin,
+            "prose": getattr(self.maker.filler, "narrated", None),
+        }
         if self.question_language is not None:
-            metadata["question_language"] = self._wording.code
-            metadata["question_pack"] = self._wording.fingerprint
-        if self.row.origin:
-            metadata["family"] = self.row.origin
-        if narrator := getattr(self.maker.filler, "narrator", None):
-            metadata["prose"] = narrator.digest
+            optional |= {
+                "question_language": self._wording.code,
+                "question_pack": self._wording.fingerprint,
+            }
+        metadata |= {name: value for name, value in optional.items() if value}
         return metadata
 
 
-def _language(language: str | languages.Language, parameter: str) -> languages.Language:
-    if isinstance(language, languages.Language):
-        return language
-    return languages.load(language, parameter)
+def _least(maker: Task, planned: Iterable[list[Draft]]) -> int:
+    """Return the smallest length that holds any of some drafts and a unit."""
+    seam, budget = maker.filler.seam, maker.budget
+    costs = [budget.least(draft, seam) for drafts in planned for draft in drafts]
+    return max(costs) + maker.filler.longest

@@ -11,8 +11,20 @@ RULER's scripts find the size that fits by tokenizing whole prompts again and ag
 >>> filling.insert(["NEEDLE."], depths=[50], costs=[2]).text
 'Three four. NEEDLE. Five. One two.'
 
-The sum is exact if the tokenizer never merges text across units (``Haystack.additive``).
-`rulerlib.filling` puts a `Draft` with its `Needle` values and a `Filling` together.
+A family plans a `Draft` with its `Needle` values. `fill` puts the needles into as much of the
+haystack as the length allows, and counts:
+
+    special tokens + template and context + question + answer prefix + tokens to generate
+
+>>> budget = Budget(Words(), Frame(), length=24, tokens_to_generate=4)
+>>> needle = Needle("Code 12.", depth=0, value=(5, 7))
+>>> draft = Draft("Read. ", " Which code?", " It is", ["12"], [needle], order=[0], asked=1)
+>>> sample = fill([draft], lambda room: haystack.take(room, 0), haystack.seam, budget)[0]
+>>> sample.input, sample.length
+('Read. Code 12. One two. Three four. Five. Which code?', 22)
+
+The sum is exact if the tokenizer never merges text across units, as nearly all do. For the others
+`fill` tokenizes whole prompts (``whole``); `rulerlib.dataset` finds out which is needed.
 """
 
 from __future__ import annotations
@@ -20,13 +32,14 @@ from __future__ import annotations
 import bisect
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from rulerlib.errors import DataError, ParameterError, is_number
-from rulerlib.parts import Part
+from rulerlib.errors import DataError, RulerError, number
+from rulerlib.prompts import Frame
+from rulerlib.samples import Part, Sample, in_order
 from rulerlib.texts import sentences
 from rulerlib.tokens import ANCHOR, Tokenizer, costs
 
@@ -66,16 +79,8 @@ def depths_of(count: int, rng: random.Random) -> list[float]:
 
 
 def one_depth(parameter: str, value: Any) -> float:
-    """Return a depth that a user has set.
-
-    Raises
-    ------
-    ParameterError
-        If it is not a number from 0 to 100.
-    """
-    if not is_number(value) or not 0 <= value <= 100:
-        raise ParameterError(parameter, value, "a number from 0 (start) to 100 (end)")
-    return float(value)
+    """Return a depth that a user has set; raise a ParameterError for others than 0 to 100."""
+    return number(parameter, value, 0, 100)
 
 
 # --- The plan of a prompt -------------------------------------------------------------------------
@@ -138,7 +143,7 @@ class Draft:
     asked
         The number of needles that the question asks for.
     role
-        The role of these needles, see `rulerlib.parts.Part`.
+        The role of these needles, see `rulerlib.samples.Part`.
     head_parts
         The parts of ``head``: worked examples and the values in them.
     answer
@@ -211,13 +216,13 @@ class Filling:
         """
         sums = list(itertools.accumulate(self.costs, initial=0))
         context, before = Context([*self.units], self.seam, sums[-1] + sum(costs)), 0
-        for number, (needle, depth, cost) in enumerate(zip(needles, depths, costs, strict=True)):
+        for at, (needle, depth, cost) in enumerate(zip(needles, depths, costs, strict=True)):
             wanted = sums[-1] * depth / 100
             after = bisect.bisect_left(sums, wanted)
             if after > 0 and wanted - sums[after - 1] <= sums[after] - wanted:
                 after -= 1
             # The needles before this one have moved the units.
-            slot = after + number
+            slot = after + at
             context.pieces.insert(slot, needle)
             context.slots.append(slot)
             context.needles.append((sums[after] + before, cost))
@@ -310,8 +315,8 @@ class Context:
 
     def needle_starts(self) -> list[int]:
         """Return the character of ``text`` at which each needle begins."""
-        sums = list(itertools.accumulate(map(len, self.pieces), initial=0))
-        return [sums[slot] + slot * len(self.seam) for slot in self.slots]
+        starts = self.starts()
+        return [starts[slot] for slot in self.slots]
 
 
 # --- The haystack ---------------------------------------------------------------------------------
@@ -337,12 +342,16 @@ class Haystack:
         The tokens that each unit adds, including its seam; at least 1.
     total, cheapest, longest
         The sum of these costs, the smallest and the largest.
+    narrated
+        A hash of the grammar of generated units, or None.
 
     Raises
     ------
     DataError
         If there are no units.
     """
+
+    narrated: str | None = None
 
     def __init__(
         self, units: Sequence[str], seam: str, tokenizer: Tokenizer, first: int | None = None
@@ -430,3 +439,285 @@ def prose(texts: tuple[str, ...], tokenizer: Tokenizer) -> Haystack:
 def pool_of(words: tuple[str, ...], tokenizer: Tokenizer) -> Pool:
     """Return words as a haystack without an order, counted."""
     return Pool(words, " ", tokenizer)
+
+
+# --- Filling a prompt -----------------------------------------------------------------------------
+
+Take = Callable[[int], Filling]
+"""A function that takes a filling from a haystack, given the most tokens that it may cost."""
+
+
+class TooLongError(RulerError):
+    """The fixed part of the prompt and the answer need more tokens than the length allows."""
+
+    def __init__(self, needed: int, length: int) -> None:
+        super().__init__(f"The fixed part of the prompt needs {needed} tokens of {length}.")
+        self.needed = needed
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The length of a prompt, and the tokenizer and frame that it is counted with.
+
+    ``length`` is the number of tokens of prompt and answer together; ``tokens_to_generate`` of them
+    are kept for the answer.
+    """
+
+    tokenizer: Tokenizer
+    frame: Frame
+    length: int
+    tokens_to_generate: int
+
+    @cached_property
+    def count(self) -> Callable[[str], int]:
+        """Counts the tokens of a text. Prompts share heads and tails, so this halves the time."""
+        return lru_cache(1024)(self.tokenizer.count)
+
+    def prefix(self, draft: Draft) -> str:
+        """Return the answer prefix that a sample records; ``""`` if the format has none."""
+        return "" if self.frame.format.answer_prefix == "none" else draft.answer_prefix
+
+    def around(self, draft: Draft) -> tuple[str, str]:
+        """Return the texts before and after the context as the model reads them."""
+        after = self.frame.after(draft.answer_prefix)
+        return self.frame.before + draft.head, draft.tail + after
+
+    def costs(self, draft: Draft, seam: str) -> list[int]:
+        """Return the tokens that each needle adds, including its seam."""
+        texts = [ANCHOR + seam + needle.text for needle in draft.needles]
+        anchor, *counts = self.tokenizer.counts([ANCHOR, *texts])
+        return [count - anchor for count in counts]
+
+    def fixed(self, draft: Draft, costs: Sequence[int]) -> int:
+        """Return the tokens of a draft without a filling, given the costs of its needles."""
+        before, after = self.around(draft)
+        texts = self.count(before + ANCHOR) + self.count(ANCHOR + after) - 2 * self.count(ANCHOR)
+        return self.frame.special + texts + sum(costs) + self.tokens_to_generate
+
+    def least(self, draft: Draft, seam: str) -> int:
+        """Return the tokens of a draft with its smallest filling, including the answer."""
+        return self.fixed(draft, self.costs(draft, seam)) + draft.least
+
+
+def fill(
+    drafts: Sequence[Draft],
+    take: Take,
+    seam: str,
+    budget: Budget,
+    mark: Callable[[Iterable[tuple[str, int]]], list[Part]] = lambda units: [],
+    whole: bool = False,
+) -> Filled:
+    """Fill drafts that share a context with as much of the haystack as fits.
+
+    Parameters
+    ----------
+    drafts, take
+        The questions about one context, and a function that fills a number of tokens.
+    seam
+        The text between two units of the haystack.
+    budget
+        The length, and what it is counted with.
+    mark
+        Returns the parts of units, given the text and the first character of each.
+    whole
+        Whether to tokenize whole prompts instead of adding up the costs of units.
+
+    Raises
+    ------
+    TooLongError
+        If the smallest filling does not fit.
+    """
+    costs = budget.costs(drafts[0], seam)
+    fixed = max(budget.fixed(draft, costs) for draft in drafts)
+    room, least = budget.length - fixed, drafts[0].least
+    if room < least:
+        raise TooLongError(fixed + least, budget.length)
+
+    def filled(filling: Filling) -> Filled:
+        texts = [needle.text for needle in drafts[0].needles]
+        depths = [needle.depth for needle in drafts[0].needles]
+        return Filled(budget, drafts, filling.insert(texts, depths, costs), mark, whole)
+
+    if whole:
+        # Units that share tokens cost less than their sum.
+        filling = take(room + room // 4)
+        size = largest(
+            lambda size: filled(filling.first(size)).longest, budget.length, len(filling)
+        )
+        filling = filling.first(size)
+    else:
+        filling = take(room)
+    result = filled(filling)
+    # The first unit has no seam before it, and may cost a token more than its sum says.
+    while result.longest > budget.length and len(filling):
+        filling = filling.first(len(filling) - 1)
+        result = filled(filling)
+    if result.longest > budget.length:
+        raise TooLongError(result.longest, budget.length)
+    return result
+
+
+class Place(NamedTuple):
+    """How to find the tokens of a needle.
+
+    ``before`` tokens precede a text whose tokens end at the characters ``ends``; the needle's piece
+    begins at its character ``start``.
+    """
+
+    before: int
+    ends: list[int]
+    start: int
+
+    def token(self, character: int) -> int:
+        """Return the index of the token with this character of the piece."""
+        return self.before + bisect.bisect_right(self.ends, self.start + character)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """One filled context and the questions about it; index it to get a sample.
+
+    The drafts differ in the text after the context, in their references, and in which needles hold
+    these.
+    """
+
+    budget: Budget
+    drafts: Sequence[Draft]
+    context: Context
+    mark: Callable[[Iterable[tuple[str, int]]], list[Part]]
+    whole: bool
+
+    def text(self, number: int) -> str:
+        """Return the prompt of a question, without the answer prefix."""
+        draft = self.drafts[number]
+        return draft.head + self.context.text + draft.tail
+
+    @property
+    def longest(self) -> int:
+        """The number of tokens of the longest prompt, including the answer."""
+        return max(map(max, self.lengths)) + self.budget.tokens_to_generate
+
+    @cached_property
+    def lengths(self) -> list[tuple[int, int]]:
+        """For each prompt its tokens as the model reads it, and as plain text."""
+        count = self.tokenized if self.whole else self._added
+        return [count(number) for number in range(len(self.drafts))]
+
+    def _added(self, number: int) -> tuple[int, int]:
+        """Return the lengths of a prompt by adding up the costs of its pieces."""
+        budget, draft = self.budget, self.drafts[number]
+        read = self._sum(*budget.around(draft))
+        if not (budget.frame.chat or budget.frame.before):
+            return read + budget.frame.special, read
+        plain = self._sum(draft.head, draft.tail + budget.prefix(draft))
+        return read + budget.frame.special, plain
+
+    def tokenized(self, number: int) -> tuple[int, int]:
+        """Return the lengths of a prompt by tokenizing it as a whole."""
+        count, text = self.budget.tokenizer.count, self.text(number)
+        prefix = self.budget.prefix(self.drafts[number])
+        frame = self.budget.frame
+        read = count(frame.prompt(text, prefix))
+        plain = count(text + prefix) if frame.chat or frame.before else read
+        return read + frame.special, plain
+
+    def _sum(self, before: str, after: str) -> int:
+        """Return the number of tokens of the context between two texts."""
+        count, pieces = self.budget.count, self.context.pieces
+        if not pieces:
+            return count(before + after)
+        end = count(pieces[-1] + after) - count(pieces[-1])
+        return self._opening(before) + count(ANCHOR) + self.context.total + end
+
+    def _opening(self, before: str) -> int:
+        """Return the tokens of a text and the first piece, less those of this piece elsewhere."""
+        first, count = self.context.pieces[0], self.budget.count
+        return count(before + first) - count(ANCHOR + self.context.seam + first)
+
+    def __getitem__(self, number: int) -> Sample:
+        """Return the sample of a question.
+
+        Raises
+        ------
+        DataError
+            If its text contains a control token of the tokenizer.
+        """
+        draft, budget, text = self.drafts[number], self.budget, self.text(number)
+        for turn in budget.frame.cut(text):
+            if token := budget.tokenizer.control_token(turn):
+                raise DataError(
+                    f"The text of a prompt contains '{token}', a control token of"
+                    f" '{budget.tokenizer.name}': remove it from the texts."
+                )
+        read, plain = self.lengths[number]
+        starts = [len(draft.head) + start for start in self.context.starts()]
+        places, depths, order = self._places(draft, text), self.context.depths(), draft.order
+        return Sample(
+            index=-1,
+            input=text,
+            outputs=draft.outputs,
+            length=plain + budget.tokens_to_generate,
+            length_w_model_temp=read + budget.tokens_to_generate,
+            answer_prefix=budget.prefix(draft),
+            token_position_answer=self._first_value(draft, places) if order else None,
+            parts=self._parts(draft, places, starts, len(text)),
+            depths=[depths[at] for at in order],
+            token_positions=[places[at].token(0) for at in order],
+            golds=[[*gold] for gold in draft.golds],
+            id=draft.id,
+            cluster=draft.cluster,
+            facts=draft.facts,
+        )
+
+    def _places(self, draft: Draft, text: str) -> list[Place]:
+        """Return for each needle how to find its tokens in the plain text."""
+        context, spans = self.context, self.budget.tokenizer.spans
+        if not context.slots:
+            return []
+        if self.whole:
+            ends = [end for _, end in spans([text])[0]]
+            return [Place(0, ends, len(draft.head) + start) for start in context.needle_starts()]
+        places, opening = [], self._opening(draft.head)
+        for slot, first in zip(context.slots, context.firsts, strict=True):
+            before = ANCHOR + context.seam if slot else draft.head
+            ends = [end for _, end in spans([before + context.pieces[slot]])[0]]
+            places.append(Place(opening + first if slot else 0, ends, len(before)))
+        return places
+
+    def _first_value(self, draft: Draft, places: Sequence[Place]) -> int:
+        """Return the index of the first token of the first value that the question asks for."""
+        at = draft.order[0]
+        needle, piece = draft.needles[at], self.context.pieces[self.context.slots[at]]
+        # A filling may have put a label before the needle.
+        return places[at].token(len(piece) - len(needle.text) + needle.value_start)
+
+    def _parts(
+        self, draft: Draft, places: Sequence[Place], starts: Sequence[int], size: int
+    ) -> list[Part]:
+        """Return the parts of a prompt of ``size`` characters, given where its pieces start."""
+        context, begin, end = self.context, len(draft.head), size - len(draft.tail)
+        depths, asked = context.depths(), {*draft.order[: draft.asked]}
+        parts = [*draft.head_parts]
+        for at, needle in enumerate(draft.needles):
+            slot, token = context.slots[at], places[at].token
+            start, stop = starts[slot], starts[slot] + len(context.pieces[slot])
+            role = draft.role if at in asked else "distractor"
+            value = needle.text[slice(*needle.value)] if needle.value else None
+            parts.append(Part(role, start, stop, needle.key, value, depths[at], token(0)))
+            # A filling may have put a label before the needle.
+            text = stop - len(needle.text)
+            if needle.value:
+                parts.append(Part("value", text + needle.value[0], text + needle.value[1]))
+            for inner in needle.within:
+                first, last = text + inner.start, text + inner.end
+                position, named = token(first - start), needle.text[inner.start : inner.end]
+                before = context.firsts[at] + position - token(0)
+                depth = round(100 * before / max(1, context.total), 2)
+                parts.append(Part(inner.role, first, last, inner.key, named, depth, position))
+        if end > begin:
+            parts.append(Part("context", begin, end))
+        parts.append(Part("question", end, size))
+        units = [*zip(context.pieces, starts, strict=True)]
+        for slot in reversed(context.slots):
+            del units[slot]
+        return in_order([*parts, *self.mark(units)])

@@ -21,12 +21,10 @@ import rulerlib
 from rulerlib import models
 from rulerlib.errors import DataError, ParameterError, whole_number
 from rulerlib.models import Generation, Model, Request
-from rulerlib.parts import parts_to_data
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, Frame, PromptFormat, find_tag, split_thinking
-from rulerlib.samples import OPTIONAL, Prediction, Sample, read, writable
+from rulerlib.samples import OPTIONAL, Prediction, Sample, parts_to_data, read, writable
 from rulerlib.store import DEFAULTS, Answers, read_metadata, read_settings
-from rulerlib.tokens import SAMPLE, warn_unknown
 
 # The versions of these packages are recorded; another version may give other answers.
 PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "openai")
@@ -107,8 +105,6 @@ def predict(
     frame = replace(format, stop=tuple(stop)).frame(model.tokenizer)
     max_new_tokens = tokens_to_generate + frame.format.thinking_tokens
     samples = _read_samples(questions, num_samples)
-    if about.get("tokenizer_fingerprint") != model.tokenizer.fingerprint:
-        warn_unknown(samples[0].input[:SAMPLE], model.tokenizer)
     longest = max_new_tokens + _longest_prompt(samples, about, model, frame)
     limit = math.inf if model.limit is None else model.limit
     if longest > limit:

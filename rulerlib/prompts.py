@@ -7,7 +7,7 @@ one tokenizer. `Decoding` holds the settings of decoding.
 >>> PromptFormat(answer_prefix="none").frame(Words()).prompt("What is 2 + 2?", " It is")
 'What is 2 + 2?'
 >>> Decoding(temperature=1, samples=4).settings()
-{'temperature': 1, 'top_p': 1.0, 'seed': None, 'samples': 4}
+{'temperature': 1.0, 'top_p': 1.0, 'seed': None, 'samples': 4}
 >>> split_thinking("<think>7? No, 8.</think>\\n\\nIt is 8.")
 ('7? No, 8.', 'It is 8.', False)
 """
@@ -18,34 +18,17 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from operator import add
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from rulerlib.errors import ParameterError, flag, is_number, one_of, whole_number
-from rulerlib.tokens import Prompt, Tokenizer
+from pydantic import Field
+
+from rulerlib.errors import ParameterError, one_of, validated, whole_number
+from rulerlib.tokens import Tokenizer
 
 TAGS = ("<think>", "</think>")
 """The tags around the thinking of most reasoning models."""
 
-# Tags before and after thinking in common formats. In harmony (gpt-oss) the channel "final" holds
-# the answer. Servers that drop special tokens leave only the names of the channels.
-_BEGINNINGS = (
-    r"<(?i:(?:seed:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?))>",
-    r"\[THINK\]|<\|begin_of_thought\|>|<\|START_THINKING\|>|◁think▷",
-    r"<\|channel\|>(?:analysis|commentary)\b[^<]*<\|message\|>",
-    r"\Aanalysis(?=[A-Z])",
-)
-_ENDS = (
-    r"</(?i:(?:seed:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?))>",
-    r"\[/THINK\]|<\|end_of_thought\|>|<\|END_THINKING\|>|◁/think▷",
-    r"<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>",
-    r"assistantfinal",
-)
-
-# Tokens of harmony around its channels.
-_HARMONY = re.compile(r"<\|start\|>assistant|<\|(?:end|return)\|>")
-
-# Anything that looks like such a tag, also in other formats.
+# Anything that looks like such a tag, also in other formats, such as the channels of gpt-oss.
 _TAG = re.compile(
     r"<\|?/?[\w:]*(?i:think|thought|reason|reflect|analysis|channel|scratchpad)\w*\|?>"
     r"|\[/?THINK\w*\]|◁/?think▷"
@@ -63,13 +46,7 @@ _MARK = '\ue000"rulerlib"\ue000'
 _SWITCHES = ("enable_thinking", "thinking")
 
 
-def _are_texts(values: Any) -> bool:
-    return isinstance(values, (list, tuple)) and all(
-        isinstance(value, str) and value for value in values
-    )
-
-
-@dataclass(frozen=True)
+@validated
 class PromptFormat:
     """The format of prompts.
 
@@ -88,8 +65,8 @@ class PromptFormat:
     thinking_tokens
         Tokens for thinking, on top of those for the answer.
     thinking_tags
-        The tags before and after thinking. Those of common formats, such as ``[THINK]``,
-        ``<thinking>`` and the channels of gpt-oss, are recognized as well.
+        The tags before and after thinking. Other formats, such as ``[THINK]`` and the channels of
+        gpt-oss, must be given; an answer with such a tag has the flag ``thinking_tag``.
     stop
         Texts that end an answer.
 
@@ -103,26 +80,20 @@ class PromptFormat:
     system_prompt: str | None = None
     answer_prefix: str = "assistant"
     thinking: bool | None = None
-    thinking_tokens: int = 0
-    thinking_tags: tuple[str, str] = TAGS
-    stop: tuple[str, ...] = ()
+    thinking_tokens: Annotated[int, Field(ge=0)] = 0
+    # Recorded settings have lists.
+    thinking_tags: Annotated[tuple[str, ...], Field(strict=False)] = TAGS
+    stop: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     def __post_init__(self) -> None:
-        for name in ("chat", "thinking"):
-            if getattr(self, name) is not None:
-                flag(name, getattr(self, name))
         one_of("answer_prefix", self.answer_prefix, PLACES)
-        system, tags, tokens = self.system_prompt, self.thinking_tags, self.thinking_tokens
-        if system is not None and not (isinstance(system, str) and system.strip()):
-            raise ParameterError("system_prompt", system, "a text, or None")
-        if not _are_texts(tags) or len(tags) != 2 or tags[0] == tags[1]:
-            allowed = 'two different texts such as ["<think>", "</think>"]'
-            raise ParameterError("thinking_tags", tags, allowed)
-        if not _are_texts(self.stop):
+        tags, tokens = self.thinking_tags, self.thinking_tokens
+        if self.system_prompt is not None and not self.system_prompt.strip():
+            raise ParameterError("system_prompt", self.system_prompt, "a text, or None")
+        if len({*filter(None, tags)}) != 2 or len(tags) != 2:
+            raise ParameterError("thinking_tags", tags, "two different texts")
+        if not all(self.stop):
             raise ParameterError("stop", self.stop, 'a list of texts such as ["\\n"]')
-        object.__setattr__(self, "thinking_tags", tuple(tags))
-        object.__setattr__(self, "stop", tuple(self.stop))
-        whole_number("thinking_tokens", tokens, 0)
         if self.chat is False:
             self._check_plain()
         if self.thinking and not tokens:
@@ -173,16 +144,16 @@ class PromptFormat:
         Raises
         ------
         ParameterError
-            If the chat template is missing, ambiguous, changes the user's text, or cannot switch
-            thinking off; or if the model would have to think after the beginning of its answer.
+            If the chat template is missing, changes the user's text, or cannot switch thinking
+            off; if the model would have to think after the beginning of its answer; or if the
+            system prompt contains a control token of the tokenizer.
         MissingExtraError
             If `jinja2`, which renders chat templates, is not installed.
         """
         template = f"the chat template of '{tokenizer.name}'"
-        if self.chat is not False and tokenizer.named_templates:
-            names = ", ".join(map(repr, tokenizer.named_templates))
-            allowed = f"false, because {template} has several forms and no 'default': {names}"
-            raise ParameterError("chat", self.chat, allowed)
+        if self.system_prompt and (token := tokenizer.control_token(self.system_prompt)):
+            allowed = f"a text without '{token}', a control token of '{tokenizer.name}'"
+            raise ParameterError("system_prompt", self.system_prompt, allowed)
         if self.chat and tokenizer.chat_template is None:
             allowed = f"false, because the tokenizer '{tokenizer.name}' has no chat template"
             raise ParameterError("chat", True, allowed)
@@ -194,23 +165,15 @@ class PromptFormat:
             allowed = f"None, because {template} takes no system message"
             raise ParameterError("system_prompt", self.system_prompt, allowed)
         options = self._thinking_option(tokenizer)
-        # The template's special tokens are control tokens; those in the system message are text.
-        system = self.system_prompt and tokenizer.mark(self.system_prompt)
-        rendered = tokenizer.mark(tokenizer.render(_turns(system, _MARK), **options))
+        rendered = tokenizer.render(_turns(self.system_prompt, _MARK), **options)
         if rendered.count(_MARK) != 1:
             allowed = f"false, because {template} does not repeat the user's text once, as it is"
             raise ParameterError("chat", True, allowed)
         before, _, between = rendered.partition(_MARK)
-        format_ = replace(self, chat=True)
-        marked = Frame(before, between, chat=True, template=options, format=format_)
-        before, between = tokenizer.unmark(before), tokenizer.unmark(between)
-        frame = replace(marked, before=before, between=between)
+        frame = Frame(before, between, chat=True, template=options, format=replace(self, chat=True))
         if frame.thinks:
             self._check_prefix(f"'{tokenizer.name}'")
-        if turns := _joins(frame, tokenizer):
-            reply, again = map(tokenizer.mark, turns)
-            marked = replace(marked, turns=(reply, again))
-        return replace(frame, turns=turns, marked=marked)
+        return replace(frame, turns=_joins(frame, tokenizer))
 
     def _thinking_option(self, tokenizer: Tokenizer) -> dict[str, bool]:
         """Return the variable of the template that switches thinking on or off."""
@@ -254,9 +217,6 @@ class Frame:
         The texts between a user's turn and the assistant's, and between the assistant's and the
         user's next: texts joined by these are a dialogue. None for plain text and for templates
         without such a regular form.
-    marked
-        For a chat template, the same frame with its control tokens marked (`Tokenizer.mark`), so
-        that special tokens in the prompt are read as text.
     """
 
     before: str = ""
@@ -266,7 +226,6 @@ class Frame:
     template: Mapping[str, Any] = field(default_factory=dict, hash=False)
     format: PromptFormat = PromptFormat()
     turns: tuple[str, str] | None = None
-    marked: Frame | None = field(default=None, repr=False, compare=False)
 
     def prefix(self, answer_prefix: str) -> str:
         """Return the answer prefix without a space at the beginning of an assistant's turn."""
@@ -283,13 +242,7 @@ class Frame:
 
     def prompt(self, text: str, answer_prefix: str) -> str:
         """Return the whole text that the model reads."""
-        prompt = f"{self.before}{text}{self.after(answer_prefix)}"
-        if self.marked is None:
-            return prompt
-        first, *more = self.cut(text)
-        joins = itertools.cycle(self.marked.turns or ())
-        text = first + "".join(map(add, joins, more))
-        return Prompt(prompt, self.marked.prompt(text, answer_prefix))
+        return f"{self.before}{text}{self.after(answer_prefix)}"
 
     def messages(self, text: str, answer_prefix: str) -> tuple[dict[str, str], ...] | None:
         """Return the prompt as chat messages, or None for plain text.
@@ -354,8 +307,7 @@ def _joins(frame: Frame, tokenizer: Tokenizer) -> tuple[str, str] | None:
     # White space alone may occur in any text.
     if not all(map(str.strip, turns)):
         return None
-    joins = [*turns] * (len(marks) // 2)
-    joined = "".join(map(add, marks, [*joins, ""]))
+    joined = marks[0] + "".join(map("".join, zip(itertools.cycle(turns), marks[1:])))
     regular = text == frame.before + joined + frame.between
     return turns if regular and replace(frame, turns=turns).cut(joined) == marks else None
 
@@ -390,7 +342,7 @@ def ends_thinking(text: str, tags: Sequence[str] = TAGS, begun: bool = False) ->
 
 
 def split_thinking(
-    text: str, tags: tuple[str, str] = TAGS, begun: bool = False
+    text: str, tags: Sequence[str] = TAGS, begun: bool = False
 ) -> tuple[str, str, bool]:
     """Return the thinking in a text, the answer, and whether the text ends within thinking.
 
@@ -401,7 +353,7 @@ def split_thinking(
     text
         The generated text.
     tags
-        The tags before and after thinking; those of other common formats are recognized as well.
+        The tags before and after thinking.
     begun
         Whether the prompt ends within thinking.
 
@@ -415,38 +367,32 @@ def split_thinking(
     ('7? 7? No.', '8', False)
     """
     start, end, unended = find_answer(text, tags, begun)
-    answer, rest = text[start:end], text[:start] + text[end:]
-    beginning, ending = _patterns(tags)
-    thought = re.sub(f"{beginning}|{ending}", "", rest)
-    if rest or begun:
+    answer, thought = text[start:end], text[:start] + text[end:]
+    if thought or begun:
         answer = answer.lstrip()
-    return _HARMONY.sub("", thought).strip(), _HARMONY.sub("", answer), unended
+    for tag in tags:
+        thought = thought.replace(tag, "")
+    return thought.strip(), answer, unended
 
 
 def find_answer(
-    text: str, tags: tuple[str, str] = TAGS, begun: bool = False
+    text: str, tags: Sequence[str] = TAGS, begun: bool = False
 ) -> tuple[int, int, bool]:
     """Return the characters [start, end) of the answer, and whether the text ends within thinking.
 
     The answer begins after the last end tag, because some models continue to think after the first
     one. It ends before a thought without an end tag. The parameters are those of `split_thinking`.
 
-    >>> find_answer("<think>7?</think>8"), find_answer("8 [THINK]7?")
+    >>> find_answer("<think>7?</think>8"), find_answer("8 <think>7?")
     ((17, 18, False), (0, 2, True))
     """
-    beginning, ending = _patterns(tags)
-    start = max((match.end() for match in re.finditer(ending, text)), default=0)
-    if begun and not start:
+    begin_tag, end_tag = tags
+    last = text.rfind(end_tag)
+    if begun and last < 0:
         return len(text), len(text), True
-    unended = re.search(beginning, text[start:])
-    end = start + unended.start() if unended else len(text)
-    return start, end, unended is not None
-
-
-def _patterns(tags: tuple[str, str]) -> tuple[str, str]:
-    """Return regular expressions of all tags that begin thinking, and of all that end it."""
-    begin, end = map(re.escape, tags)
-    return "|".join((begin, *_BEGINNINGS)), "|".join((end, *_ENDS))
+    start = last + len(end_tag) if last >= 0 else 0
+    end = text.find(begin_tag, start)
+    return (start, len(text), False) if end < 0 else (start, end, True)
 
 
 def find_tag(answer: str) -> str | None:
@@ -459,7 +405,7 @@ def find_tag(answer: str) -> str | None:
     return match.group() if match else None
 
 
-@dataclass(frozen=True)
+@validated
 class Decoding:
     """The settings of decoding: greedy or sampled, once or several times for each question.
 
@@ -483,22 +429,16 @@ class Decoding:
         If a value is not allowed, or has no effect because decoding is greedy.
     """
 
-    temperature: float = 0.0
-    top_p: float = 1.0
+    temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     seed: int | None = None
     samples: int = 1
-    tokens_to_generate: int | None = None
+    tokens_to_generate: Annotated[int, Field(ge=1)] | None = None
 
     def __post_init__(self) -> None:
-        if not is_number(self.temperature) or not 0 <= self.temperature <= 100:
-            raise ParameterError("temperature", self.temperature, "a number from 0 (greedy) to 100")
-        if not is_number(self.top_p) or not 0 < self.top_p <= 1:
-            raise ParameterError("top_p", self.top_p, "a number above 0 and at most 1")
         if self.seed is not None:
             whole_number("decoding_seed", self.seed, 0, 2**31 - 1)
         whole_number("samples_per_question", self.samples, 1)
-        if self.tokens_to_generate is not None:
-            whole_number("tokens_to_generate", self.tokens_to_generate, 1)
         if self.greedy:
             for name, value, default in (
                 ("top_p", self.top_p, 1),

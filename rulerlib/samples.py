@@ -1,10 +1,9 @@
-"""The records Sample and Prediction, and how they are read from JSONL.
+"""The records Sample and Prediction, the parts of a prompt, and how they are read from JSONL.
 
 A file is JSONL: one record a line, with RULER's own field names, so that
 NVIDIA's ``validation.jsonl`` is read as it is and NVIDIA's ``evaluate.py``
 scores our predictions unchanged. `rulerlib.store` writes such files.
 
->>> from rulerlib.parts import Part
 >>> sample = Sample(
 ...     index=0, input="The code for a-b is: 1234567.", outputs=["1234567"], length=42,
 ...     parts=[Part("needle", 0, 29, key="a-b", depth=0), Part("value", 21, 28)],
@@ -17,14 +16,12 @@ True
 
 from __future__ import annotations
 
-import codecs
-import contextlib
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypeVar, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -34,10 +31,12 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     create_model,
+    with_config,
 )
+from typing_extensions import TypedDict
 
 from rulerlib.errors import LARGEST, DataError, shortened
-from rulerlib.parts import Part, of_role, parts_from_data, parts_to_data
+from rulerlib.texts import read_file
 
 Int = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
 """A whole number of 64 bits, as tables hold it."""
@@ -45,25 +44,147 @@ Int = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
 
-class _Others(BaseModel):
-    """The types of what is read of `Prediction.others`; other tools may add fields."""
+# --- Parts ----------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A labelled stretch of a prompt.
+
+    A part may lie within another one, as a value lies within its needle.
+
+    Attributes
+    ----------
+    role
+        One of:
+
+        - ``system``: an instruction that harnesses send as a system message;
+        - ``context``: everything between the instruction and the question;
+        - ``example``: a worked example, with its answer;
+        - ``question``: the text after the context;
+        - ``needle``: a sentence with the answer;
+        - ``distractor``: a sentence, chain or document of the same form without the answer;
+        - ``hop``: an assignment of the chain that leads to the answer;
+        - ``document``: a document that the answer needs;
+        - ``value``: a value in a needle, a hop, a distractor or a document;
+        - ``operand``: a number, date or name from which the answer is computed.
+    start, end
+        Characters [start, end) of ``Sample.input``.
+    key, value
+        The key and the value of a needle, a hop or a distractor, or None.
+    depth
+        Its depth in the context, from 0 (start) to 100 (end), see
+        `rulerlib.haystack.Context.depths`.
+    token_position
+        The index of its first token in the tokens of ``Sample.input``.
+    """
+
+    role: str
+    start: int
+    end: int
+    key: str | None = None
+    value: str | None = None
+    depth: float | None = None
+    token_position: int | None = None
+
+
+def in_order(parts: Iterable[Part]) -> list[Part]:
+    """Return parts by rising start; outer parts come before those within them."""
+    return sorted(parts, key=lambda part: (part.start, -part.end))
+
+
+def of_role(parts: Iterable[Part], *roles: str) -> list[Part]:
+    """Return the parts that have one of these roles."""
+    return [part for part in parts if part.role in roles]
+
+
+class _Columns(BaseModel):
+    """Parts of one role as they are written: a list for each field that is known."""
 
     model_config = _STRICT
 
-    language: str = ""
-    answer_prefix: str = ""
-    depths: list[float] = []
-    context_id: Int | None = None
-    prompt_tokens: Int = 0
-    tokens_generated: Int = 0
-    finished: bool = True
-    cut_off: str | None = None
-    thinking: str = ""
-    repeat: Annotated[int, Field(ge=0, le=LARGEST)] = 0
-    golds: list[list[str]] = []
-    cluster: str = ""
-    facts: dict[str, Any] = {}
-    flags: list[str] = []
+    role: str
+    start: list[int]
+    end: list[int]
+    key: list[str | None] | None = None
+    value: list[str | None] | None = None
+    depth: list[float | None] | None = None
+    token_position: list[int | None] | None = None
+
+
+_OPTIONAL = ("key", "value", "depth", "token_position")
+
+
+def parts_to_data(parts: Iterable[Part]) -> list[dict[str, Any]]:
+    """Return parts as plain data: for each role, and the fields known of it, an object of lists.
+
+    >>> parts_to_data([Part("context", 0, 30), Part("needle", 4, 20, key="a-b", depth=50)])[1]
+    {'role': 'needle', 'start': [4], 'end': [20], 'key': ['a-b'], 'depth': [50]}
+    """
+    groups: dict[tuple[str, ...], dict[str, Any]] = {}
+    for part in parts:
+        names = ["start", "end", *(name for name in _OPTIONAL if getattr(part, name) is not None)]
+        group = groups.setdefault((part.role, *names), {"role": part.role})
+        for name in names:
+            group.setdefault(name, []).append(getattr(part, name))
+    return list(groups.values())
+
+
+def parts_from_data(values: Any, size: int) -> list[Part]:
+    """Return the parts of plain data, as `parts_to_data` makes it.
+
+    Parameters
+    ----------
+    values
+        The value of the field ``parts`` in a file.
+    size
+        The number of characters of the prompt.
+
+    Raises
+    ------
+    DataError
+        If it is no such data, or a part does not lie within the prompt.
+    """
+    if not isinstance(values, list):
+        raise DataError(f"the parts {shortened(values)} are not a list")
+    parts = []
+    for group in values:
+        try:
+            columns = _Columns.model_validate(group)
+            none = [None] * len(columns.start)
+            optional = [getattr(columns, name) or none for name in _OPTIONAL]
+            rows = zip(columns.start, columns.end, *optional, strict=True)
+            parts += [Part(columns.role, *row) for row in rows]
+        except ValueError as error:
+            what = "an object of lists of equal length"
+            raise DataError(f"the parts {shortened(group)} are not {what}") from error
+    for part in parts:
+        if not 0 <= part.start <= part.end <= size:
+            role = shortened(part.role)
+            raise DataError(f"a part {role} does not lie within the {size} characters")
+    return in_order(parts)
+
+
+# --- Records --------------------------------------------------------------------------------------
+
+
+@with_config(ConfigDict(strict=True, allow_inf_nan=False, extra="allow"))
+class _Others(TypedDict, total=False):
+    """The types of what is read of `Prediction.others`; other tools may add fields."""
+
+    language: str
+    answer_prefix: str
+    depths: list[float]
+    context_id: Int | None
+    prompt_tokens: Int
+    tokens_generated: Int
+    finished: bool
+    cut_off: str | None
+    thinking: str
+    repeat: Annotated[int, Field(ge=0, le=LARGEST)]
+    golds: list[list[str]]
+    cluster: str
+    facts: dict[str, Any]
+    flags: list[str]
 
 
 OPTIONAL = ("golds", "id", "cluster", "facts")
@@ -90,31 +211,18 @@ class Record:
         return (self.to_json() + "\n").encode()
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Return the record of plain data, without the fields of other tools.
+    def from_json(cls, line: str | bytes) -> Self:
+        """Return the record of one line of JSON, without the fields of other tools.
 
         Raises
         ------
         DataError
-            If a field is missing or of another type.
+            If it is not JSON, a field is missing, or a field has another type.
         """
-        with _one_line():
-            return cls._from_model(_model(cls).model_validate(values))  # type: ignore[arg-type]
-
-    @classmethod
-    def from_json(cls, line: str) -> Self:
-        """Return the record of one line of JSON.
-
-        Raises
-        ------
-        DataError
-            If it is not JSON, not an object, or not such a record.
-        """
-        with _one_line():
-            return cls._from_model(_model(cls).model_validate_json(line))  # type: ignore[arg-type]
-
-    @classmethod
-    def _from_model(cls, model: BaseModel) -> Self:
+        try:
+            model = _model(cls).model_validate_json(line)  # type: ignore[arg-type]
+        except ValidationError as error:
+            raise DataError(_problem(error)) from error
         return cls(**{name: getattr(model, name) for name in model.model_fields_set})
 
 
@@ -122,7 +230,7 @@ class Record:
 @functools.cache
 def _model(kind: Any) -> type[BaseModel]:
     """Return a pydantic model with the fields of a kind of record."""
-    types = get_type_hints(kind, include_extras=True)
+    types = {**get_type_hints(kind, include_extras=True), "others": _Others}
     fields_ = {
         item.name: (types[item.name], ... if item.name in kind.needed else None)
         for item in fields(kind)
@@ -130,34 +238,20 @@ def _model(kind: Any) -> type[BaseModel]:
     return create_model(kind.__name__, __config__=_STRICT, **fields_)  # type: ignore[call-overload, no-any-return]
 
 
-@contextlib.contextmanager
-def _one_line() -> Iterator[None]:
-    """Raise the first problem that pydantic finds as a DataError."""
-    try:
-        yield
-    except ValidationError as error:
-        problem = error.errors()[0]
-        original = problem.get("ctx", {}).get("error")
-        if isinstance(original, DataError):
-            raise original from error
-        where = ".".join(map(str, problem["loc"]))
-        message = problem["msg"].replace("Input should be", "must be")
-        if problem["type"] == "missing":
-            message = f"the field '{where}' is missing"
-        elif where:
-            message = f"the field '{where}' is {shortened(problem['input'])}, but {message}"
-        raise DataError(message) from error
+def _problem(error: ValidationError) -> str:
+    """Return the first problem that pydantic found."""
+    problem = error.errors()[0]
+    where = ".".join(map(str, problem["loc"]))
+    message = problem["msg"].replace("Input should be", "must be").removeprefix("Value error, ")
+    if problem["type"] == "missing":
+        return f"the field '{where}' is missing"
+    if not where or problem["type"] == "value_error":
+        return message
+    return f"the field '{where}' is {shortened(problem['input'])}, but {message}"
 
 
 def _read_parts(values: Any, info: ValidationInfo) -> list[Part]:
     return parts_from_data(values, len(info.data.get("input", "")))
-
-
-def _check_others(values: Any, info: ValidationInfo) -> Any:
-    with _one_line():
-        _Others.model_validate(values)
-    parts_from_data(values.get("parts", []), len(info.data.get("input", "")))
-    return values
 
 
 @dataclass(slots=True)
@@ -248,7 +342,7 @@ class Prediction(Record):
         The text that the model generated, without the prompt; of a chat, without its thinking.
     others
         Further fields by name. Of the sample: ``task``, ``language``, ``answer_prefix``,
-        ``parts`` (see `rulerlib.parts`), ``depths``, ``token_positions``, and where it has them
+        ``parts`` (see `rulerlib.samples`), ``depths``, ``token_positions``, and where it has them
         ``golds``, ``id``, ``cluster``, ``facts`` and ``context_id``. Of the answer:
         ``prompt_tokens`` and ``tokens_generated``; ``finished``, whether the model ended it;
         ``cut_off``, the part that reached the limit (``"thinking"``, ``"answer"`` or None);
@@ -266,7 +360,7 @@ class Prediction(Record):
     input: str = ""
     outputs: list[str] = field(default_factory=list)
     pred: str = ""
-    others: Annotated[dict[str, Any], PlainValidator(_check_others)] = field(default_factory=dict)
+    others: dict[str, Any] = field(default_factory=dict)
     truncation: Int = -1
     length: Int = -1
 
@@ -285,34 +379,18 @@ class Prediction(Record):
         DataError
             If they are damaged.
         """
-        columns = self.others.get("parts") or []
-        if roles and isinstance(columns, list) and {*map(type, columns)} <= {dict}:
-            columns = [column for column in columns if column.get("role") in roles]
-        return parts_from_data(columns, len(self.input))
+        parts = parts_from_data(self.others.get("parts") or [], len(self.input))
+        return of_role(parts, *roles) if roles else parts
 
     @property
     def golds(self) -> list[list[str]]:
-        """Every accepted answer as a list of its spans; empty if answers have no spans.
-
-        Raises
-        ------
-        DataError
-            If they are damaged.
-        """
-        with _one_line():
-            return _Others.model_validate({"golds": self.others.get("golds") or []}).golds
+        """Every accepted answer as a list of its spans; empty if answers have no spans."""
+        return self.others.get("golds") or []
 
     @property
     def repeat(self) -> int:
-        """The number of this answer among several answers to the same sample, from 0.
-
-        Raises
-        ------
-        DataError
-            If the record says something else.
-        """
-        with _one_line():
-            return _Others.model_validate({"repeat": self.others.get("repeat", 0)}).repeat
+        """The number of this answer among several answers to the same sample, from 0."""
+        return int(self.others.get("repeat", 0))
 
 
 R = TypeVar("R", bound=Record)
@@ -333,24 +411,21 @@ def read(path: str | Path, kind: type[R], unfinished: bool = False) -> Iterator[
     DataError
         If the file cannot be read or a line is damaged: names file and line.
     """
-    path = Path(path)
-    with _readable(path), path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if number == 1:
-                line = line.removeprefix(codecs.BOM_UTF8)
-            if unfinished and not line.endswith(b"\n"):
-                return
-            # Other tools may leave lines empty.
-            if not unfinished and not line.strip():
-                continue
-            try:
-                record = kind.from_json(line.decode("utf-8"))
-            except UnicodeDecodeError as error:
-                reason = f"not UTF-8 ({error.reason} at byte {error.start})"
-                raise DataError(f"{path}, line {number}: {reason}.") from error
-            except DataError as error:
-                raise DataError(f"{path}, line {number}: {str(error).rstrip('.')}.") from error
-            yield record
+    try:
+        with Path(path).open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if unfinished and not line.endswith(b"\n"):
+                    return
+                # Other tools may leave lines empty.
+                if not line.strip() and not unfinished:
+                    continue
+                try:
+                    yield kind.from_json(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+                except (UnicodeDecodeError, DataError) as error:
+                    where = f"{path}, line {number}"
+                    raise DataError(f"{where}: {str(error).rstrip('.')}.") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
 
 
 def read_object(path: str | Path) -> dict[str, Any]:
@@ -361,25 +436,14 @@ def read_object(path: str | Path) -> dict[str, Any]:
     DataError
         If the file cannot be read or holds something else: names the file.
     """
-    path = Path(path)
-    with _readable(path), path.open("rb") as file:
-        data = file.read()
+    text = read_file(Path(path))
     try:
-        values = json.loads(data.decode("utf-8-sig"))
+        values = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: damaged ({error}).") from error
     if not isinstance(values, dict):
         raise DataError(f"{path}: damaged (not a JSON object).")
     return values
-
-
-@contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Say in one sentence that a file cannot be read."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
 
 
 def writable(text: str) -> str:

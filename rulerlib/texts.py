@@ -1,7 +1,7 @@
 """Custom texts (txt, json, jsonl): read, checked and cut into sentences.
 
->>> read_texts(["Smart \\x93quotes\\x94."])
-('Smart “quotes”.',)
+>>> read_texts(["Græsset er grønt."])
+('Græsset er grønt.',)
 >>> sentences(['He said "no." Then he\\nleft.', "It rained."])
 ['He said "no."', 'Then he left.', 'It rained.']
 """
@@ -30,11 +30,6 @@ NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\
 
 CONTROL = "{name}: control character U+{code} at character {place}."
 """The message of `checked` for such a character."""
-
-# Windows-1252 has quotation marks and dashes at U+0080 to U+009F, where Unicode has control
-# characters. All but U+0085, a line break, show that a text was decoded as Latin-1.
-_WINDOWS = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
-_STRAY = re.compile(r"[\x80-\x84\x86-\x9f]")
 
 SUFFIXES = (".txt", ".json", ".jsonl")
 """The text files of a folder."""
@@ -74,82 +69,53 @@ def read_texts(source: str | Path | Iterable[str]) -> tuple[str, ...]:
 
     A ``.json`` file holds ``{"text": "..."}``, or a list of such objects or of texts; each line of
     a ``.jsonl`` file holds one of these. Any other file is one text. A folder is read with its
-    subfolders: all ``.txt``, ``.json`` and ``.jsonl`` files in the order of their names. Control
-    characters U+0080 to U+009F of an old encoding are read as Windows-1252.
+    subfolders: all ``.txt``, ``.json`` and ``.jsonl`` files in the order of their names.
 
     Raises
     ------
     DataError
         If a file cannot be read, is empty, is not UTF-8 or not valid JSON, or has control
-        characters: names the file and the position. If a folder has no text files.
+        characters: names the file and the position.
     ParameterError
-        If the file or folder does not exist, or the iterable is empty.
+        If the file or folder does not exist, a folder has no text files, or the iterable is empty.
     """
     if isinstance(source, (str, Path)):
-        rows = [row for path in _paths(source) for row in _texts(path)]
-    elif isinstance(source, Iterable):
-        rows = [(f"text {number}", text) for number, text in enumerate(source, 1)]
-        if not rows:
-            raise ParameterError("texts", [], "at least one text")
-    else:
+        path = files.named("texts", source, "a file or folder that exists")
+        inside = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
+        paths = [path] if path.is_file() else inside
+        if not paths:
+            allowed = f"a text file, or a folder that has some ({', '.join(SUFFIXES)})"
+            raise ParameterError("texts", str(source), allowed)
+        return tuple(text for path in paths for text in _texts(path))
+    if not isinstance(source, Iterable):
         raise ParameterError("texts", source, "a file, a folder, or a list of texts")
-    texts = list[str]()
-    for name, text in rows:
-        if isinstance(text, str) and _STRAY.search(text):
-            text = text.translate(_WINDOWS)
-        texts.append(checked(text, name))
-    return tuple(texts)
+    texts = tuple(checked(text, f"text {number}") for number, text in enumerate(source, 1))
+    if not texts:
+        raise ParameterError("texts", [], "at least one text")
+    return texts
 
 
-def _paths(source: str | Path) -> list[Path]:
-    """Return the text files that a path means."""
-    path = files.named("texts", source, "a file or folder that exists")
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise ParameterError("texts", str(source), "a file or folder that exists")
-    paths = [file for file in sorted(path.rglob("*")) if file.suffix in SUFFIXES]
-    if not paths:
-        kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
-        raise DataError(f"{path}: no text files ({kinds}) in this folder.")
-    return paths
-
-
-def _texts(path: Path) -> list[tuple[str, Any]]:
-    """Return the texts of a file, each after its place for an error."""
+def _texts(path: Path) -> Iterator[str]:
+    """Yield the texts of a file."""
     content = read_file(path)
-    if path.suffix == ".json":
-        documents = [(str(path), content)]
-    elif path.suffix == ".jsonl":
-        # Not splitlines(): a text in JSON may contain other characters that end a line for it.
-        lines = enumerate(content.split("\n"), 1)
-        documents = [(f"{path}, line {number}", line) for number, line in lines]
-    else:
-        return [(str(path), content)]
-    rows = [
-        row for place, document in documents if document.strip() for row in _rows(place, document)
-    ]
-    if not rows:
-        raise DataError(f"{path}: empty.")
-    return rows
-
-
-def _rows(place: str, document: str) -> Iterator[tuple[str, Any]]:
-    """Yield the texts of a JSON document, each after its place."""
-    try:
-        value = json.loads(document)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not valid JSON ({error}).") from error
-    rows = [(place, value)]
-    if isinstance(value, list):
-        rows = [(f"{place}, row {number}", row) for number, row in enumerate(value, 1)]
-    for name, row in rows:
-        text = row.get("text") if isinstance(row, dict) else row
-        if not isinstance(text, str):
-            raise DataError(
-                f"{name}: neither a text nor an object with a 'text', but {shortened(row)}."
-            )
-        yield name, text
+    if path.suffix not in (".json", ".jsonl") or not content.strip():
+        yield checked(content, str(path))
+        return
+    # Not splitlines(): a text in JSON may contain other characters that end a line for it.
+    lines = content.split("\n") if path.suffix == ".jsonl" else [content]
+    for number, line in enumerate(lines, 1):
+        place = f"{path}, line {number}" if path.suffix == ".jsonl" else str(path)
+        try:
+            value = json.loads(line) if line.strip() else []
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{place}: not valid JSON ({error}).") from error
+        for row in value if isinstance(value, list) else [value]:
+            text = row.get("text") if isinstance(row, dict) else row
+            if not isinstance(text, str):
+                raise DataError(
+                    f"{place}: neither a text nor an object with a 'text', but {shortened(row)}."
+                )
+            yield checked(text, place)
 
 
 def read_file(path: Path) -> str:

@@ -8,8 +8,7 @@ import shlex
 from pathlib import Path
 
 from rulerlib.dataset import Dataset
-from rulerlib.parts import parts_to_data
-from rulerlib.samples import Prediction
+from rulerlib.samples import Prediction, parts_to_data
 from rulerlib.store import Cell
 
 SCRIPT = "<script>window.harmed = 1</script><img src=x onerror='window.harmed = 1'>"

@@ -195,7 +195,7 @@ def counting_with(tokenizer: tokens.Tokenizer) -> Callable[[str, bool], dict[str
     """Return an ``answer`` of a server whose completions count with this tokenizer."""
 
     def answer(prompt: str, chat: bool) -> dict[str, Any]:
-        usage = {"prompt_tokens": tokenizer.count(tokenizer.mark(prompt)), "completion_tokens": 3}
+        usage = {"prompt_tokens": tokenizer.count(prompt), "completion_tokens": 3}
         return _answer(prompt, chat) | {"usage": usage}
 
     return answer

@@ -37,9 +37,7 @@ def check_lengths(data: Dataset, sample: Sample) -> int:
     """Both lengths are exact and within the budget; the longer one."""
     tokenizer, frame, generate = data.tokenizer, data.frame, data.tokens_to_generate
     text, prefix = sample.input, sample.answer_prefix
-    # The turns of a dialogue are joined by control tokens.
-    plain = tokenizer.mark(text) if frame.turns and len(frame.cut(text)) > 1 else text
-    assert sample.length == tokenizer.count(plain + prefix) + generate
+    assert sample.length == tokenizer.count(text + prefix) + generate
     fed = tokenizer.count(frame.prompt(text, prefix)) + frame.special
     assert sample.length_w_model_temp == fed + generate
     longest = max(sample.length, sample.length_w_model_temp)

@@ -17,8 +17,7 @@ from rulerlib import analysis, languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
 from rulerlib.metrics.matches import found_or_none, says_none
-from rulerlib.parts import parts_to_data
-from rulerlib.samples import Prediction
+from rulerlib.samples import Prediction, parts_to_data
 from rulerlib.tasks import absence, all_tasks
 
 TASKS = all_tasks()
@@ -93,7 +92,7 @@ def test_questions_on_one_context_are_of_both_kinds(words):
 
 def test_a_pack_without_the_wording_is_named(words):
     pack = languages.read_pack(OUTSIDE)
-    with pytest.raises(DataError, match=r"absent\.toml: \[absent\] is missing, which needles"):
+    with pytest.raises(DataError, match=r"absent\.toml: \[absent\] is missing: translate"):
         Dataset("niah_single_1", 600, pack, words, knobs={"present": 0.5})
 
 

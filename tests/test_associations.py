@@ -20,8 +20,6 @@ from rulerlib.tasks import all_tasks
 
 TASKS = all_tasks()
 
-pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer 'nasty'", "ignore:.*repeats its")
-
 LANGUAGES = ("da", "en")
 TABLES = tomllib.loads((ROOT / "rulerlib/frontier/associations.toml").read_text("utf-8"))
 

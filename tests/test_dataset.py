@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 import pkgutil
 import re
-import warnings
 
 import pytest
 from helpers_work import counted
 
 import rulerlib
 from conftest import ROOT, python
-from rulerlib import dataset as dataset_module
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
@@ -77,43 +75,6 @@ def test_metadata_cites_the_user_s_texts_by_hash(tmp_path):
     assert made(texts=[prose]).metadata == from_file.metadata
     assert list(made(texts=iter([prose]))) == list(from_file)
     assert made(texts=[prose + "Slut."]).metadata["texts"] != from_file.metadata["texts"]
-
-
-NUMBERED = " ".join(f"Stone {number} of the wall is grey." for number in range(1, 31))
-
-
-@pytest.mark.parametrize(
-    ("task", "knobs"),
-    [
-        ("niah_single_2", {}), ("niah_multikey_1", {}),
-        ("vt", {"haystack": "essay", "few_shot": False}),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("length", [500, 3000])
-@pytest.mark.filterwarnings("ignore:.*the haystack repeats its texts")
-def test_how_often_a_sentence_is_repeated_is_counted_in_the_finished_prompt(task, knobs, length):
-    dataset = made(task, length, language="en", texts=[NUMBERED], knobs=knobs)
-    stones = re.findall(r"Stone (\d+) of the wall is grey\.", dataset[0].input)
-    times = len(stones) / 30
-    assert dataset.repeats == (round(times, 1) if times > 1.05 else None)
-    assert "repeats" not in str(dataset.metadata), "its bytes and its folder stay what they are"
-
-
-def test_repeated_texts_are_warned_of_once_for_each_cell():
-    dataset_module._warn_once.cache_clear()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for length in (1100, 1100, 3000, 250):
-            made(length=length, language="en", texts=[NUMBERED])
-        made("niah_single_1", 3000)
-        assert made(length=700).repeats is None, "the language's own essays are longer than that"
-    said = [str(one.message) for one in caught]
-    assert [re.search(r"at ([\d,]+) tokens", text)[1] for text in said] == ["1,100", "3,000"]
-    times = made(length=1100, language="en", texts=[NUMBERED]).repeats
-    assert "niah_single_2 at 1,100 tokens (en): the haystack repeats its texts" in said[0]
-    assert f"on average {times:g} times a sentence" in said[0]
-    assert made("niah_single_1", 3000).repeats is None
-    assert made("cwe", 3000, language="en").repeats is None
 
 
 def test_a_needle_haystack_that_needs_more_keys_than_there_are_says_so():

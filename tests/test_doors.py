@@ -14,9 +14,8 @@ from conftest import ROOT, python
 from rulerlib import languages, models, plugins, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingWordingError, ParameterError
-from rulerlib.parts import parts_to_data
 from rulerlib.runs import Run
-from rulerlib.samples import Prediction
+from rulerlib.samples import Prediction, parts_to_data
 from rulerlib.store import read_predictions, read_settings
 from rulerlib.tasks import outside
 
@@ -103,7 +102,6 @@ def test_a_bad_engine_is_rejected_in_one_line(module, source, message):
 # --- Languages ------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:.* repeats its texts")
 @pytest.mark.parametrize("task", ["niah_multikey_2", "niah_single_3", "vt", "fwe"])
 def test_a_language_needs_only_its_wording(task):
     for sample in Dataset(task, 1500, LANGUAGE, "words", num_samples=3):

@@ -17,8 +17,7 @@ from helpers_tasks import check_lengths
 
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
-from rulerlib.parts import parts_to_data
-from rulerlib.samples import Prediction, Sample
+from rulerlib.samples import Prediction, Sample, parts_to_data
 from rulerlib.tasks.mistakes import explain_reading as explain
 
 LANGUAGES, ROWS = ("da", "en"), ("drop_1", "drop_2", "drop_3")

@@ -21,8 +21,6 @@ from rulerlib.tasks import RULER, all_tasks
 
 TASKS = all_tasks()
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*repeats its texts", "ignore:The tokenizer")
-
 each_task = pytest.mark.parametrize("task", TASKS)
 
 
@@ -126,7 +124,7 @@ BAD: list[tuple[object, dict[str, object], str]] = [
       for knobs in (None, {None: 1})),
     ("niah_single_1", {"texts": ["Godt."]}, "texts is ['Godt.'], but must be None, because niah_sin"
      "gle_1 reads none."),
-    (NEEDLE, {"texts": "/no/such/file.txt"}, "but must be a file or folder that exists."),
+    (NEEDLE, {"texts": "/no/such/file.txt"}, "but must be a text file, or a folder that has some"),
     (NEEDLE, {"texts": ["Godt.", "a\x00b"]}, "text 2: control character U+0000 at character 2."),
     (NEEDLE, {"num_needles": 2}, "knob is 'num_needles', but must be one of haystack, ...(did you"
      " mean 'num_needle_"),

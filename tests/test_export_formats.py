@@ -14,9 +14,8 @@ from rulerlib import commands as cli
 from rulerlib import samples
 from rulerlib.dataset import Dataset
 from rulerlib.export import formats
-from rulerlib.parts import Part
 from rulerlib.prompts import PromptFormat
-from rulerlib.samples import Sample
+from rulerlib.samples import Part, Sample
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (rulerlib[hub])")
 yaml = pytest.importorskip("yaml")
@@ -131,5 +130,5 @@ def test_parquet_has_every_field_and_the_metadata(tmp_path):
             {**row, "parts": json.loads(row["parts"]), "facts": json.loads(row["facts"])}
             for row in rows
         ]
-        assert [Sample.from_dict(row) for row in unpacked] == made
+        assert [Sample.from_json(json.dumps(row)) for row in unpacked] == made
     assert {*rows[0]} == {field.name for field in fields(Sample)}

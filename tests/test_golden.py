@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from book.matchings import matchings
 from helpers_explore import write_run, write_runs
 from helpers_tasks import FAMILIES, SPECIAL
 
-from book.matchings import matchings
 from conftest import SHARED, make_tokenizer, tries
 from rulerlib import analysis, languages, tokens
 from rulerlib.dataset import Dataset
@@ -196,7 +196,6 @@ def check(kind: str, places: Iterable[tuple[str, str, int]]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.filterwarnings("ignore:.*repeats its")
 def test_samples_are_those_of_before(kind):
     """Danish and English; the other languages with one tokenizer at one length."""
     check(kind, [place for place in PLACES if in_short_test(kind, *place)])
@@ -210,14 +209,12 @@ def in_short_test(kind: str, task: str, language: str, length: int) -> bool:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.filterwarnings("ignore:.*repeats its")
 def test_other_samples_are_those_of_before(kind):
     others = [place for place in PLACES if not in_short_test(kind, *place)]
     check(kind, random.Random(kind).sample(others, tries(len(others))))
 
 
 @pytest.mark.parametrize("part", [further, prompts, names, tables], ids=lambda part: part.__name__)
-@pytest.mark.filterwarnings("ignore:.*repeats its")
 def test_the_rest_is_that_of_before(part):
     assert dict(part()) == kept()[part.__name__]
 

@@ -1,4 +1,4 @@
-"""The haystack: units fill a room, needles take their places."""
+"""The haystack: units fill a room, needles take their places, and sums are exact."""
 
 from __future__ import annotations
 
@@ -10,9 +10,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rulerlib import haystack
-from rulerlib.errors import DataError, ParameterError
-from rulerlib.haystack import DEPTHS, Filling, Haystack, Pool
+from conftest import make_tokenizer
+from rulerlib import haystack, tokens
+from rulerlib.errors import DataError
+from rulerlib.haystack import (
+    DEPTHS,
+    Budget,
+    Draft,
+    Filling,
+    Haystack,
+    Needle,
+    Pool,
+    TooLongError,
+    fill,
+)
+from rulerlib.prompts import Frame
 from rulerlib.tokens import Words
 
 
@@ -44,14 +56,6 @@ def test_random_depths_rise_and_come_evenly(count, seed):
     assert times.keys() <= {*DEPTHS}
     assert max(times.values()) <= math.ceil(count / 40)
     assert count % 40 or min(times[depth] for depth in DEPTHS) == count // 40
-
-
-@pytest.mark.parametrize("value", [-0.1, 100.1, math.nan, True, "50"])
-def test_a_depth_that_cannot_be_is_refused(value):
-    with pytest.raises(ParameterError) as caught:
-        haystack.one_depth("depth", value)
-    wanted = f"depth is {value!r}, but must be a number from 0 (start) to 100 (end)."
-    assert str(caught.value) == wanted
 
 
 units_of_words = st.lists(
@@ -114,3 +118,54 @@ def test_needles_stand_at_the_seam_nearest_to_their_depth(costs, depths):
         assert reached == pytest.approx(100 * before / (before + after or 1), abs=0.0051)
         if before + after:
             assert (reached == 0, reached == 100) == (before == 0, after == 0)
+
+
+UNITS = ["Himlen er blå.", "Solen er gul.", "Der er 12345 får på øen, og 1 ged.", "Nej!"]
+TEXTS = st.lists(st.sampled_from(UNITS), min_size=1, max_size=4)
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("kind", ["words", "bytelevel", "metaspace", "lille"])
+def test_sums_are_what_the_finished_prompt_has(kind):
+    tokenizer = tokens.load("lille") if kind == "lille" else make_tokenizer(kind)
+    haystack = Haystack(UNITS, " ", tokenizer)
+
+    @settings(max_examples=50)
+    @given(TEXTS, st.integers(80, 400), st.lists(st.sampled_from(DEPTHS), max_size=4).map(sorted))
+    def hold(texts, length, depths):
+        needles = [
+            Needle(f"Kode {at} er 77{at}.", depth, (10, 13)) for at, depth in enumerate(depths)
+        ]
+        draft = Draft(f"{texts[0]} Læs:\n", f"\n{texts[-1]}", " Svar:", ["77"], needles)
+        draft.order = [*range(len(needles))]
+        budget = Budget(tokenizer, Frame(before="Hej. "), length, 16)
+        try:
+            filled = fill([draft], lambda room: haystack.take(room, 1), " ", budget)
+        except TooLongError:
+            return
+        assert filled.lengths[0] == filled.tokenized(0)
+        assert filled.longest <= length
+        sample, spans = filled[0], tokenizer.spans([filled.text(0)])[0]
+        for part in sample.parts_of("needle", "distractor"):
+            start, end = spans[part.token_position]
+            assert start <= part.start < end
+
+    hold()
+
+
+def test_a_prompt_takes_as_many_units_as_fit():
+    haystack, rng = Haystack(UNITS, " ", Words()), random.Random(1)
+    draft = Draft("Read. ", " What?", " It is", ["x"])
+    for length in range(20, 120):
+        start = rng.randrange(len(UNITS))
+        budget = Budget(Words(), Frame(), length, 5)
+        filled = fill([draft], lambda room, start=start: haystack.take(room, start), " ", budget)
+        following = UNITS[(start + len(filled.context.pieces)) % len(UNITS)]
+        assert filled.longest <= length < filled.longest + Words().count(" " + following)
+
+
+def test_a_draft_that_does_not_fit_says_how_many_tokens_it_needs():
+    budget = Budget(Words(), Frame(), 10, 8)
+    with pytest.raises(TooLongError) as caught:
+        fill([Draft("Read it. ", " What?", "", ["x"])], lambda room: None, " ", budget)
+    assert caught.value.needed > 10

@@ -29,9 +29,9 @@ from rulerlib import models, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.export.inspect_ai import judge, pose
 from rulerlib.intervals import clustered
-from rulerlib.parts import parts_to_data
 from rulerlib.prompts import PromptFormat, ends_thinking
 from rulerlib.runs import Run
+from rulerlib.samples import parts_to_data
 from rulerlib.scoring import one_form
 from rulerlib.store import read_predictions
 
@@ -249,7 +249,7 @@ def test_a_local_model_reads_the_counted_prompt(name, monkeypatch):
     for record in posed.records:
         turns, about = record["input"], record["metadata"]
         said = tokens.render_template(posed.template, turns, **SPECIAL)
-        assert talker.count(talker.mark(said)) + about["max_tokens"] <= length
+        assert talker.count(said) + about["max_tokens"] <= length
         roles = [turn["role"] for turn in turns]
         asked, prefix = (turns[:-1], turns[-1]["content"]) if "assistant" in roles else (turns, "")
         assert said == talker.render(asked) + prefix

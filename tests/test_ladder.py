@@ -22,7 +22,6 @@ from rulerlib.tasks import all_tasks
 
 TASKS = all_tasks()
 
-pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer")
 
 LANGUAGES = ("da", "en")
 ROWS = [name for name in TASKS if name.startswith("ladder_")]

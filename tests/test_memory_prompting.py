@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rulerlib import languages
 from rulerlib.memory.prompting import asked, leak
-from rulerlib.parts import of_role
+from rulerlib.samples import of_role
 
 EN, DA = languages.load("en"), languages.load("da")
 

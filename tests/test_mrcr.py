@@ -16,8 +16,7 @@ from rulerlib import tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.models.reference import answer
-from rulerlib.parts import parts_to_data
-from rulerlib.samples import Prediction
+from rulerlib.samples import Prediction, parts_to_data
 from rulerlib.tasks import all_tasks
 
 TASKS = all_tasks()
@@ -85,9 +84,7 @@ def check(data: Dataset, sample) -> list[str]:
     (needle,) = sample.parts_of("needle")
     assert sample.input[needle.start : needle.end].endswith(wanted[10:])
     at = sample.input.index(wanted[10:])
-    assert sample.token_position_answer == token_at(
-        data.tokenizer, data.tokenizer.mark(sample.input), at
-    )
+    assert sample.token_position_answer == token_at(data.tokenizer, sample.input, at)
     assert answer(data.frame.prompt(sample.input, sample.answer_prefix)) == wanted
     return same
 

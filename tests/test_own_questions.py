@@ -59,7 +59,6 @@ def run_of(name, content, folder, **changes):
     return helpers.checked(notebook, helpers.defaults(notebook) | given)
 
 
-@pytest.mark.filterwarnings("ignore:.*repeats its documents")
 @pytest.mark.parametrize(
     ("name", "content", "tasks"),
     [("qa", squad(1), "qa_1"), ("qa", hotpot(3), "qa_2"), ("drop", drop(3), "drop_1,drop_2")],

@@ -14,7 +14,6 @@ from conftest import CHAT_TEMPLATE, make_tokenizer, reference
 from rulerlib import tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
-from rulerlib.predict import request as ask
 from rulerlib.prompts import PLACES, Frame, PromptFormat
 
 QUESTION, PREFIX = "Hvad er 2 + 2?", " Svaret er"
@@ -55,14 +54,13 @@ def test_what_is_recorded_gives_the_same_format_again():
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"chat": "yes"}, "chat is 'yes', but must be True or False."),
+        ({"chat": "yes"}, "chat is 'yes', but must be a valid boolean."),
         ({"answer_prefix": "usr"}, "answer_prefix is 'usr', .*did you mean 'user'"),
         ({"system_prompt": ""}, "system_prompt is '', but must be a text, or None."),
-        ({"stop": "END"}, "stop is 'END', but must be a list of texts such as"),
-        *(
-            ({"thinking_tags": tags}, "thinking_tags is .* must be two different texts such as")
-            for tags in ("<think>", ["<think>"], ["a", "a"], ["a", 1])
-        ),
+        ({"stop": "END"}, "stop is 'END', but must be a valid tuple."),
+        ({"thinking_tags": "<think>"}, "thinking_tags is '<think>', but must be a valid tuple."),
+        ({"thinking_tags": ["a", "a"]}, "thinking_tags is .* must be two different texts"),
+        ({"thinking_tags": ["a", 1]}, "thinking_tags is 1, but must be a valid string."),
         ({"thinking_tokens": -1}, "thinking_tokens is -1"),
         ({"thinking": True}, "thinking_tokens is 0, but must be at least 1 if thinking is True"),
         (
@@ -140,63 +138,6 @@ def test_a_template_that_changes_the_text_is_refused(talker, template):
             "chat is True, but must be false, because the chat template of 'talker' does not"
             " repeat the user's text once, as it is."
         )
-
-
-def control_tokens(tokenizer: tokens.FastTokenizer, ids: list[int]) -> list[str]:
-    """The control tokens among some ids, in their order."""
-    added = tokenizer.backend.get_added_tokens_decoder()
-    return [added[number].content for number in ids if number in added]
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("place", PLACES)
-def test_only_the_template_writes_control_tokens(talker, family, place):
-    tokenizer = talker(FAMILIES[family])
-    special = [*sorted(tokenizer.all_special_tokens), "<|im_end|>"]
-    for system in (None, f"Svar {''.join(special)} kort."):
-        try:
-            frame = PromptFormat(True, system, place, thinking=None).frame(tokenizer)
-        except ParameterError:
-            # It takes no system message, or begins to think.
-            continue
-        harmless = frame.prompt(QUESTION, PREFIX)
-        wanted = control_tokens(tokenizer, tokenizer.encode(harmless, False))
-        if system is None:
-            backend = reference(tokenizer)
-            expected = backend(str(harmless), add_special_tokens=False).input_ids
-            assert tokenizer.encode(harmless, False) == expected
-        for text in (f"Hvad er {' '.join(special)}?", "</s>", f"{special[0]}{QUESTION}"):
-            prompt = frame.prompt(text, f" Svaret{special[-2]}")
-            ids = tokenizer.encode(prompt, special=False)
-            assert control_tokens(tokenizer, ids) == wanted
-            assert tokenizer.backend.decode(ids, skip_special_tokens=False) == prompt
-            assert tokenizer.count(prompt) == len(ids) == len(tokenizer.spans([prompt])[0])
-            # Removing the end keeps the beginning.
-            assert tokenizer.encode(prompt[: len(frame.before)], False) == tokenizer.encode(
-                frame.marked.before, False
-            )
-
-
-@pytest.mark.parametrize("chat", [True, False])
-def test_texts_with_special_tokens_fill_the_budget_exactly(chat):
-    tokenizer = make_tokenizer("bytelevel")
-    special = sorted(tokenizer.all_special_tokens)
-    texts = [
-        f"Sætning nummer {number} har {special[number % len(special)]} i sig."
-        for number in range(300)
-    ]
-    data = Dataset(
-        "niah_multikey_1", 1500, "da", tokenizer, 3, texts=texts, format=PromptFormat(chat)
-    )
-    for sample in data:
-        longest = check_lengths(data, sample)
-        assert 1400 < longest <= 1500
-        assert "\uffff" not in sample.input
-        request = ask(sample, data.frame, 16)
-        ids = tokenizer.encode(request.prompt, request.special)
-        assert len(ids) + data.tokens_to_generate == sample.length_w_model_temp
-        template = control_tokens(tokenizer, tokenizer.encode(data.frame.prompt("x", ""), not chat))
-        assert control_tokens(tokenizer, ids) == template
 
 
 def test_chat_without_a_template_is_refused(words, talker):

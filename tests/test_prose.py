@@ -61,12 +61,9 @@ def test_it_goes_on_after_a_whole_lap_through_the_essays():
         assert len({*units}) == len(units)
         opened.add(units[len(essays)])
     assert len(opened) == 3, "another place to go on from in each sample"
-    assert long.repeats is None
 
 
-@pytest.mark.filterwarnings("ignore:.*repeats its texts")
 def test_the_essays_alone_are_repeated_where_somebody_wants_that():
     alone = made(65_536, "essays")
     assert "prose" not in alone.metadata
-    assert alone.repeats > 2
     assert made(8192, "essays")[1].input == made(8192)[1].input

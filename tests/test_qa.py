@@ -15,7 +15,6 @@ import pytest
 from helpers_sharing import check_sharing, contexts
 
 from conftest import shared
-from rulerlib import dataset as dataset_module
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
@@ -195,15 +194,10 @@ def written(folder, content) -> str:
 
 
 @pytest.mark.parametrize("kind", ["words", "nasty"])
-@pytest.mark.filterwarnings("ignore:The tokenizer")
-def test_too_few_documents_are_repeated_with_a_warning(kind, request, tmp_path):
-    dataset_module._warn_once.cache_clear()
+def test_too_few_documents_are_repeated(kind, request, tmp_path):
     tokenizer = request.getfixturevalue(kind)
     knobs = {"source": written(tmp_path, articles(4))}
-    with pytest.warns(UserWarning, match=r"repeats its documents, on average [\d.]+ times") as said:
-        data = Dataset("qa_1", 6000, "en", tokenizer, num_samples=3, knobs=knobs)
-    messages = " ".join(str(warning.message) for warning in said)
-    factor = float(re.search(r"on average ([\d.]+) times", messages)[1])
+    data = Dataset("qa_1", 6000, "en", tokenizer, num_samples=3, knobs=knobs)
     for sample in data:
         texts = [text for _, text in numbered(sample.input)]
         (target,) = {text for text in texts if texts.count(text) == 1}
@@ -212,13 +206,11 @@ def test_too_few_documents_are_repeated_with_a_warning(kind, request, tmp_path):
         assert len(others) == 19
         # One comes again only when all have come.
         assert max(others.values()) - min(others.values()) <= 1
-        assert len(texts) / 20 == pytest.approx(factor, rel=0.1)
         assert sample.length_w_model_temp <= 6000
         assert sample.length_w_model_temp > 5800
     # As many as there are are not repeated.
     knobs["num_documents"] = 20
     few = Dataset("qa_1", 6000, "en", tokenizer, 1, knobs=knobs)
-    assert few.repeats is None
     assert len(read(few[0].input, "en").documents) == 20
     knobs["num_documents"] = 21
     with pytest.raises(ParameterError, match="num_documents is 21, but must be at most 20"):

@@ -10,9 +10,8 @@ from helpers_model import Parrot
 
 from rulerlib import show
 from rulerlib.dataset import Dataset
-from rulerlib.parts import Part, parts_to_data
 from rulerlib.runs import Run
-from rulerlib.samples import Prediction
+from rulerlib.samples import Part, Prediction, parts_to_data
 from rulerlib.tasks.drop import OPERATIONS
 from rulerlib.tasks.mistakes import tells_operands
 

@@ -20,7 +20,6 @@ from rulerlib.tasks import all_tasks
 
 TASKS = all_tasks()
 
-pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer")
 
 LANGUAGES = ("da", "en")
 VARIANTS = ("records", "records_most", "records_user")

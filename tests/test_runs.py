@@ -45,8 +45,8 @@ def unloaded(monkeypatch):
     read = tokens.load
     known: dict[object, tokens.Tokenizer] = {}
 
-    def load(name, trust=False):
-        return known.setdefault(name, read(name, trust))
+    def load(name):
+        return known.setdefault(name, read(name))
 
     monkeypatch.setattr(tokens, "load", load)
     monkeypatch.setattr(engine_module.Engine, "_model", property(lambda _: pytest.fail("loaded")))

@@ -12,10 +12,9 @@ bs4 = pytest.importorskip("bs4")
 
 from rulerlib import analysis, files, show  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
-from rulerlib.parts import Part, in_order  # noqa: E402
 from rulerlib.prompts import Decoding  # noqa: E402
 from rulerlib.runs import Run  # noqa: E402
-from rulerlib.samples import Prediction, Sample  # noqa: E402
+from rulerlib.samples import Part, Prediction, Sample, in_order  # noqa: E402  # noqa: E402
 
 EVIL = "<script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;"
 OURS = {"bdi", "div", "b", "i", "mark", "span", "p", "code"}

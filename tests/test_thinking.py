@@ -27,32 +27,6 @@ def test_thinking_is_separated_from_the_answer(begun, text, expected, tags):
     assert split_thinking(dressed, tags, begun) == expected
 
 
-HARMONY = "<|channel|>analysis<|message|>7? 8!<|end|><|start|>assistant<|channel|>"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (HARMONY + "final<|message|>8<|return|>", ("7? 8!", "8", False)),
-        (HARMONY + "final <|constrain|>json<|message|>8", ("7? 8!", "8", False)),
-        (HARMONY + "commentary to=f<|message|>x<|end|>", ("7? 8!x", "", True)),
-        ("<|channel|>final<|message|>8", ("", "8", False)),
-        ("analysisThe 7? 8!assistantfinal8", ("The 7? 8!", "8", False)),
-        ("analysis of 7", ("", "analysis of 7", False)),
-        ("[THINK]7? 8![/THINK]8", ("7? 8!", "8", False)),
-        ("<thinking>7? 8!</thinking>\n8", ("7? 8!", "8", False)),
-        ("<seed:think>7?</seed:think>8", ("7?", "8", False)),
-        ("<|START_THINKING|>7?<|END_THINKING|>8", ("7?", "8", False)),
-        ("<|begin_of_thought|>7?<|end_of_thought|>8", ("7?", "8", False)),
-        ("◁think▷7?◁/think▷8", ("7?", "8", False)),
-        ("I think <b>8</b>", ("", "I think <b>8</b>", False)),
-    ],
-)
-@pytest.mark.parametrize("tags", [TAGS, ("<a>", "</a>")])
-def test_common_formats_of_thinking_are_recognized(text, expected, tags):
-    assert split_thinking(text, tags) == expected
-
-
 @pytest.mark.parametrize(
     ("answer", "tag"),
     [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import copy
+import dataclasses
 import json
 import re
 import sys
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import CHAT_TEMPLATE, TOKENIZERS, make_tokenizer, reference
-from rulerlib import tokens
+from rulerlib import languages, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
 from rulerlib.prompts import PromptFormat
@@ -50,14 +51,11 @@ def test_tokens_are_those_of_transformers(real, danish_book):
     texts = [book[at : at + 1000] for at in range(0, 20_000, 1000)]
     texts += ["", " ", "<s> a </s><|user|> b", "æ😀漢字 \t\n"]
     backend = reference(real)
-    split = {"split_special_tokens": True}
-    expected = [backend(text, add_special_tokens=False, **split).input_ids for text in texts]
+    expected = [backend(text, add_special_tokens=False).input_ids for text in texts]
     assert [real.encode(text, special=False) for text in texts] == expected
     assert real.counts(texts) == [len(ids) for ids in expected]
     assert [real.count(text) for text in texts] == [len(ids) for ids in expected]
-    marked = [backend(text, add_special_tokens=False).input_ids for text in texts]
-    assert [real.encode(real.mark(text), special=False) for text in texts] == marked
-    fed = [backend(text, **split).input_ids for text in texts]
+    fed = [backend(text).input_ids for text in texts]
     assert [real.encode(text, special=True) for text in texts] == fed
     assert {len(ids) - len(bare) for ids, bare in zip(fed, expected, strict=True)} == {real.special}
 
@@ -155,7 +153,6 @@ def dataset(*args, **options) -> Dataset:
 
 
 @pytest.mark.hypothesis
-@pytest.mark.filterwarnings("ignore:The tokenizer 'nasty' merges")
 @pytest.mark.parametrize("kind", TOKENIZERS)
 def test_budgets_are_exact_and_never_exceeded(kind):
     tokenizer = make_tokenizer(kind)
@@ -185,14 +182,26 @@ def test_budgets_are_exact_and_never_exceeded(kind):
 
 
 @pytest.mark.parametrize("task", ["niah_single_2", "niah_multiquery", "niah_multikey_3"])
-def test_a_tokenizer_that_merges_across_seams_is_warned_about(nasty, task):
+def test_prompts_are_tokenized_whole_if_the_tokenizer_merges_across_seams(nasty, task):
     data = Dataset(task, 1500, "da", nasty, num_samples=2)
-    sentence = "'nasty' merges text across the units of the haystack: every prompt is tokenized"
-    with pytest.warns(UserWarning, match=sentence):
-        samples = list(data)
-    for sample in samples:
+    assert data.whole
+    for sample in data:
         check_budget(data, sample)
         check_positions(nasty, sample)
+
+
+@pytest.mark.parametrize("chat", [True, False])
+def test_control_tokens_in_texts_are_refused(bytelevel, chat):
+    form = PromptFormat(chat)
+    said = "The texts contain '</s>', a control token of 'bytelevel'"
+    with pytest.raises(DataError, match=said):
+        Dataset("niah_single_2", 1500, "da", bytelevel, texts=["En </s> sætning."], format=form)
+    pack = languages.load("da")
+    marked = dataclasses.replace(pack, noise=f"{pack.noise} <|end|>")
+    with pytest.raises(DataError, match=r"contains '<\|end\|>', a control token"):
+        Dataset("niah_single_1", 1500, marked, bytelevel, format=form)[0]
+    with pytest.raises(ParameterError, match=r"system_prompt is .*a text without '<s>'"):
+        PromptFormat(chat, system_prompt="Svar <s> kort.").frame(bytelevel)
 
 
 def test_a_damaged_tokenizer_file_is_one_sentence(tmp_path):
@@ -225,78 +234,43 @@ ADDED = {"lstrip": False, "rstrip": True, "normalized": False, "single_word": Fa
 OTHER = "{{ bos_token }}{{ messages[0]['content'] }}"
 # The other entries of a configuration (None: no file), and other files in its folder.
 FOLDERS = {
-    "nothing else": dict.fromkeys(NAMED),
     "tokens with flags": {
-        "eos_token": {"__type": "AddedToken", "content": "<stop>", **ADDED}, "pad_token": "<|end|>",
-    },
-    "tokens that only the configuration knows": {
-        "pad_token": "<pad>",
-        "added_tokens_decoder": {
-            "10000": {"content": "<b>", "special": False, **ADDED},
-            "1500": {"content": "<a>", "special": True, **ADDED},
-            "1501": {"content": "<boi>", **ADDED},
-        },
-    },
-    "additional special tokens": {"additional_special_tokens": ["<a>", "<|user|>"]},
-    "named extra tokens": {
-        "extra_special_tokens": {"image_token": "<image>"}, "boi_token": "<boi>",
-        "chat_template": "{{ image_token }}{{ boi_token }}" + CHAT_TEMPLATE,
+        "eos_token": {"__type": "AddedToken", "content": "<|end|>", **ADDED},
     },
     "a map of special tokens": {
         "eos_token": None, "unk_token": None,
         "special_tokens_map.json": {
-            "bos_token": "<|user|>", "eos_token": {"content": "<stop>", **ADDED},
-            "additional_special_tokens": ["<a>"],
+            "bos_token": "<|user|>", "eos_token": {"content": "<|end|>", **ADDED},
         },
     },
-    "a map that is not read": {
-        "added_tokens_decoder": {}, "special_tokens_map.json": {"bos_token": "<|user|>"},
-    },
     "begin and end": {"add_bos_token": False, "add_eos_token": True},
-    "special tokens as text": {"split_special_tokens": True},
     "a template beside it": {"chat_template": OTHER, "chat_template.jinja": CHAT_TEMPLATE},
     "named templates": {"chat_template": [
         {"name": "tool_use", "template": OTHER}, {"name": "default", "template": CHAT_TEMPLATE},
     ]},
-    "templates in files": {
-        "chat_template.jinja": CHAT_TEMPLATE, "additional_chat_templates/tool_use.jinja": OTHER,
-    },
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["bytelevel", "metaspace", "nasty"])
+@pytest.mark.parametrize("kind", ["bytelevel", "metaspace"])
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_folder_is_read_as_transformers_reads_it(kind, folder, tmp_path, capfd):
+def test_a_folder_is_read_as_transformers_reads_it(kind, folder, tmp_path):
     transformers = pytest.importorskip("transformers")
     said = {name: value for name, value in (NAMED | FOLDERS[folder]).items() if value is not None}
     files = {name: said.pop(name) for name in [*said] if "." in name}
     backend = make_tokenizer(kind).backend
     write(tmp_path, backend, {"tokenizer_class": "PreTrainedTokenizerFast", **said}, files)
     expected = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    capfd.readouterr()
     tokenizer = tokens.load(str(tmp_path))
-    assert capfd.readouterr() == ("", "")
-    text = "Rødgrød <a> med <b> fløde.<stop> \n<s><pad><image> Nå<boi>! image_token</s>"
+    text = "Rødgrød med fløde.<|end|> \n<s> Nå! image_token</s>"
     for special in (True, False):
-        ids = expected(text, add_special_tokens=special, split_special_tokens=True).input_ids
+        ids = expected(text, add_special_tokens=special).input_ids
         assert tokenizer.encode(text, special) == ids
-        split = bool(said.get("split_special_tokens"))
-        ids = expected(text, add_special_tokens=special, split_special_tokens=split).input_ids
-        assert tokenizer.encode(tokenizer.mark(text), special) == ids
-    assert tokenizer.decode(ids, ["<a>", "<s>"]) == expected.decode(
-        [
-            number
-            for number in ids
-            if number not in expected.added_tokens_decoder
-            or not expected.added_tokens_decoder[number].special
-            or expected.added_tokens_decoder[number].content in ("<a>", "<s>")
-        ]
-    )
-    assert tokenizer.special_tokens == expected.special_tokens_map
-    assert tokenizer.all_special_tokens == {
-        each.content for each in expected.added_tokens_decoder.values() if each.special
-    }
-    assert (tokenizer.eos_id, tokenizer.pad_id) == (expected.eos_token_id, expected.pad_token_id)
+    added = expected.added_tokens_decoder
+    kept = [each for each in ids if each not in added or added[each].content == "<s>"]
+    assert tokenizer.decode(ids, ["<s>"]) == expected.decode(kept)
+    for role in ("bos_token", "eos_token"):
+        assert tokenizer.special_tokens[role] == expected.special_tokens_map[role]
+    assert tokenizer.eos_id == expected.eos_token_id
     assert (tokenizer.chat_template is None) == (expected.chat_template is None)
     if tokenizer.chat_template is not None:
         turns = [{"role": "user", "content": "Hvad?"}, {"role": "assistant", "content": "Det."}]
@@ -306,27 +280,10 @@ def test_a_folder_is_read_as_transformers_reads_it(kind, folder, tmp_path, capfd
             ) == expected.apply_chat_template(turns, tokenize=False, add_generation_prompt=ask)
 
 
-def test_code_of_a_tokenizer_runs_only_if_you_say_so(bytelevel, tmp_path, monkeypatch):
-    pytest.importorskip("transformers")
-    from transformers import dynamic_module_utils
-
-    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    config = {"auto_map": {"AutoTokenizer": [None, "mine.Mine"]}, "tokenizer_class": "Mine"}
-    write(tmp_path, bytelevel.backend, {**config, **NAMED})
-    (tmp_path / "mine.py").write_text(
-        "from transformers import PreTrainedTokenizerFast\n"
-        "class Mine(PreTrainedTokenizerFast):\n"
-        "    def __init__(self, *args, **options):\n"
-        "        super().__init__(*args, **options)\n"
-        "        self.add_tokens(['<mine>'])\n",
-        encoding="utf-8",
-    )
-    with pytest.raises(ParameterError, match="contains custom code") as caught:
+def test_a_model_without_a_tokenizer_file_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ParameterError, match=r"must be a model with a tokenizer\.json"):
         tokens.load(str(tmp_path))
-    allowed = "a model known by name, a folder with a tokenizer, or a hub name ("
-    assert str(caught.value).startswith(f"model is '{tmp_path}', but must be {allowed}")
-    assert tokens.load(str(tmp_path), trust_remote_code=True).count("<mine>") == 1
 
 
 @pytest.mark.parametrize(
@@ -368,35 +325,6 @@ def test_a_template_that_does_not_render_is_one_sentence(bytelevel):
         )
 
 
-def test_pieces_of_words_are_read_and_written_as_transformers_does(tmp_path):
-    """First converted from the words alone, then read from what transformers saves."""
-    transformers = pytest.importorskip("transformers")
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary = [*special, "it", "s", "fine", "do", "n", "t", "'", ".", ","]
-    for clean_up in (True, False):
-        for name, text in {
-            "vocab.txt": "\n".join(vocabulary),
-            "config.json": '{"model_type": "bert"}',
-            "tokenizer_config.json": json.dumps(
-                {"tokenizer_class": "BertTokenizer", "clean_up_tokenization_spaces": clean_up}
-            ),
-        }.items():
-            (tmp_path / name).write_text(text, encoding="utf-8")
-        expected = transformers.AutoTokenizer.from_pretrained(tmp_path)
-        saved = tmp_path / str(clean_up)
-        expected.save_pretrained(saved)
-        for folder in (tmp_path, saved):
-            tokenizer = tokens.load(str(folder))
-            assert tokenizer.name == str(folder)
-            assert tokenizer.chat_template is None
-            ids = expected("It ' s fine , do n ' t .").input_ids
-            # The model continues the prompt, so nothing is appended.
-            assert expected.convert_ids_to_tokens(ids)[-1] == "[SEP]"
-            assert tokenizer.encode("It ' s fine , do n ' t .", special=True) == ids[:-1]
-            assert tokenizer.decode(ids) == expected.decode(ids, skip_special_tokens=True)
-            assert ("it's fine," in tokenizer.decode(ids)) is clean_up
-
-
 def test_a_tokenizer_that_refuses_a_text_is_named(tmp_path):
     rust = pytest.importorskip("tokenizers")
     backend = rust.Tokenizer(rust.models.WordLevel({"a": 0}, unk_token="[UNK]"))
@@ -408,41 +336,15 @@ def test_a_tokenizer_that_refuses_a_text_is_named(tmp_path):
         broken.spans(["b"])
 
 
-def test_special_tokens_in_a_text_are_text_though_the_model_has_their_names_as_pieces():
+def test_a_tokenizer_that_appends_a_token_does_not_end_the_prompt():
     rust = pytest.importorskip("tokenizers")
-    pieces = ["<s>", "</s>", "<unk>", *"ab</sunk>x ", "ab"]
-    scored = [(piece, -1.0) for piece in dict.fromkeys(pieces)]
-    backend = rust.Tokenizer(rust.models.Unigram(scored, unk_id=2))
-    backend.pre_tokenizer = rust.pre_tokenizers.Split(" ", "isolated")
-    backend.add_special_tokens(["<s>", "</s>", "<unk>"])
+    backend = rust.Tokenizer(rust.models.Unigram([(piece, -1.0) for piece in "<>/sab "], unk_id=0))
+    backend.add_special_tokens(["<s>", "</s>"])
     backend.post_processor = rust.processors.TemplateProcessing(
         single="<s> $A </s>",
         special_tokens=[(name, backend.token_to_id(name)) for name in ("<s>", "</s>")],
     )
     tokenizer = tokens.FastTokenizer(backend, "unigram")
-    begin, end = backend.token_to_id("<s>"), backend.token_to_id("</s>")
-    for text in ("ab </s> ab", "<s>", "</s></s>", "a<s>b", "</s> <unk>"):
-        ids = tokenizer.encode(text, special=False)
-        assert begin not in ids
-        assert end not in ids
-        assert tokenizer.count(text) == len(ids) == len(tokenizer.spans([text])[0])
-        # A tokenizer that appends a token does not end the prompt.
-        assert tokenizer.encode(text, special=True) == [begin, *ids]
-        marked = tokenizer.mark(text)
-        assert tokenizer.unmark(marked) == text
-        assert tokenizer.mark(marked) == text
-        assert tokenizer.encode(marked, False) == backend.encode(text, add_special_tokens=False).ids
-        both = tokenizer.encode(f"{marked} {text}", special=False)
-        assert both.count(begin) == text.count("<s>")
-        assert both.count(end) == text.count("</s>")
-    assert tokenizer.special == 1
-    assert tokenizer.beginning == (begin,)
-
-
-def test_a_dataset_warns_of_letters_that_the_tokenizer_does_not_know():
-    rust = pytest.importorskip("tokenizers")
-    pieces = [(letter, -1.0) for letter in map(chr, range(32, 127))]
-    backend = rust.Tokenizer(rust.models.Unigram([("<unk>", 0.0), ("\n", -1.0), *pieces], unk_id=0))
-    tokenizer = tokens.FastTokenizer(backend, "ascii")
-    with pytest.warns(UserWarning, match=r"'ascii' turns \d+ of .*: .*'[æøå]"):
-        Dataset("niah_single_2", 2000, "da", tokenizer)
+    begin = backend.token_to_id("<s>")
+    assert tokenizer.encode("a b", special=True) == [begin, *tokenizer.encode("a b", special=False)]
+    assert (tokenizer.special, tokenizer.beginning) == (1, (begin,))

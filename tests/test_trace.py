@@ -19,7 +19,6 @@ from rulerlib.tasks import all_tasks
 
 TASKS = all_tasks()
 
-pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer 'nasty'")
 
 TRACES = ("trace", "trace_list")
 

@@ -15,9 +15,8 @@ from typing import Any
 
 from rulerlib import labels, tasks
 from rulerlib.escaping import merged, visible
-from rulerlib.parts import Part, of_role
 from rulerlib.prompts import PromptFormat
-from rulerlib.samples import Prediction
+from rulerlib.samples import Part, Prediction, of_role
 
 LONGEST = 20_000
 """Characters of an answer, or of the thinking before it, that are shown."""

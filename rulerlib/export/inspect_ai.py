@@ -28,9 +28,8 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, one_of
 from rulerlib.models import Request
 from rulerlib.models.cutting import find_stop
-from rulerlib.parts import parts_to_data
 from rulerlib.prompts import Frame, PromptFormat, split_thinking
-from rulerlib.samples import Sample
+from rulerlib.samples import Sample, parts_to_data
 
 LOCAL = "hf"
 """The provider of inspect_ai whose models run in this process, by transformers."""

@@ -33,8 +33,7 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 from rulerlib.errors import whole_number
-from rulerlib.filling import Take
-from rulerlib.haystack import DEPTHS, Draft, Needle, depth_of, depths_of
+from rulerlib.haystack import DEPTHS, Draft, Needle, Take, depth_of, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.matches import clean, normalize
 from rulerlib.samples import Prediction

@@ -48,8 +48,7 @@ from typing import ClassVar
 
 from rulerlib import frontier
 from rulerlib.errors import flag, one_of, whole_number
-from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Filling, Haystack, Needle, depths_of
+from rulerlib.haystack import Draft, Filling, Haystack, Needle, Take, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import answer_line, f1
 from rulerlib.samples import Prediction

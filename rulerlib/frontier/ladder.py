@@ -39,8 +39,7 @@ from typing import Any, ClassVar
 
 from rulerlib import frontier
 from rulerlib.errors import one_of, whole_number
-from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Filling, Haystack, Needle, depth_of, depths_of
+from rulerlib.haystack import Draft, Filling, Haystack, Needle, Take, depth_of, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.matches import clean, soft
 from rulerlib.metrics.short_answers import answer_line

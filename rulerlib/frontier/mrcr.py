@@ -33,8 +33,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from rulerlib.errors import DataError, whole_number
-from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Needle, Pool, depths_of
+from rulerlib.haystack import Draft, Needle, Pool, Take, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import em_raw
 from rulerlib.samples import Prediction

@@ -40,8 +40,7 @@ from typing import ClassVar, NamedTuple
 
 from rulerlib import frontier
 from rulerlib.errors import number, one_of, whole_number
-from rulerlib.filling import Filled, Take
-from rulerlib.haystack import Draft, Filling, Haystack, Sized, largest
+from rulerlib.haystack import Draft, Filled, Filling, Haystack, Sized, Take, largest
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction

@@ -50,8 +50,7 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 from rulerlib.errors import ParameterError, one_of, whole_number
-from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Haystack, Needle, depths_of
+from rulerlib.haystack import Draft, Haystack, Needle, Take, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.matches import clean
 from rulerlib.metrics.short_answers import answer_line

@@ -22,9 +22,8 @@ an error that names the missing file:
 >>> danish.fill("niah", "needle", danish.label("numbers", 2), key="grøn-lampe", value="1234567")
 'Et af de særlige magiske tal for grøn-lampe er: 1234567.'
 
-A template asks its question after ``{context}``. If the text before it names the ``query``,
-questions cannot share a context. To add a language, translate ``en``, whose comments list the names
-that templates may use.
+A template asks its question after ``{context}``. To add a language, translate ``en``, whose
+comments list the names that templates may use.
 """
 
 from __future__ import annotations
@@ -37,12 +36,10 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from string import Formatter
 from typing import TYPE_CHECKING, Any
 
-from rulerlib import files
 from rulerlib.errors import DataError, MissingWordingError, ParameterError, one_of
-from rulerlib.texts import filled, pieces_of
+from rulerlib.texts import filled, pieces_of, read_file
 
 if TYPE_CHECKING:
     from rulerlib.languages.numbers import Numbers
@@ -62,9 +59,6 @@ REPEATED = "essays"
 FOLDERS = "RULERLIB_LANGUAGES"
 """The environment variable with the folders of further packs, separated as in ``PATH``. Loading a
 pack from its folder adds the folder, so that child processes know its code."""
-
-NEEDED_BY = tomllib.loads((_HERE / "needed_by.toml").read_text("utf-8"))
-"""The tasks that need an optional section of a pack, by section."""
 
 VALUE_TYPES = ("numbers", "words", "uuids")
 """The types of keys and values."""
@@ -121,7 +115,7 @@ class Language:
         Raises
         ------
         MissingWordingError
-            If the pack does not have it: names the file and the tasks that need it.
+            If the pack does not have it: names the file.
         """
         table: Any = self.templates
         for step in path:
@@ -140,7 +134,10 @@ class Language:
     def _lacks(self, section: str, *path: str) -> str:
         file = f"{section}.toml" if section in SECTIONS else FILE
         name = ".".join((section, *path))
-        return f"{self.folder / file}: [{name}] is missing{_needed_by(section, file)}."
+        return (
+            f"{self.folder / file}: [{name}] is missing: translate that of"
+            f" rulerlib/languages/en/{file}."
+        )
 
     def fill(self, *path: str | dict[str, str], **names: Any) -> str:
         """Return a template with its names filled in.
@@ -218,11 +215,16 @@ class Language:
         return self._words("nouns")
 
     def _words(self, name: str) -> tuple[str, ...]:
-        path = self.folder / f"{name}.txt"
-        words = self.templates.get(name) or _read_text(path).split()
-        if not words or not all(isinstance(word, str) for word in words):
-            raise DataError(f"{path}: no words.")
+        words = self.templates.get(name) or self._lines(name)
+        if not words:
+            raise DataError(f"{self.folder / name}.txt: no words.")
         return tuple(words)
+
+    def _lines(self, name: str) -> tuple[str, ...]:
+        """Return the lines of an optional file."""
+        path = self.folder / f"{name}.txt"
+        lines = read_file(path).splitlines() if path.exists() else []
+        return tuple(line.strip() for line in lines if line.strip())
 
     @functools.cached_property
     def foreign(self) -> frozenset[str]:
@@ -230,15 +232,12 @@ class Language:
 
         Only one task depends on them, and records them: they are not part of `fingerprint`.
         """
-        path = self.folder / "foreign.txt"
-        return frozenset(_read_text(path).split() if path.exists() else ())
+        return frozenset(self._lines("foreign"))
 
     @functools.cached_property
     def refusals(self) -> tuple[str, ...]:
         """Phrases with which models decline to answer; not part of `fingerprint`."""
-        path = self.folder / "refusals.txt"
-        lines = _read_text(path).splitlines() if path.exists() else []
-        return tuple(line.strip() for line in lines if line.strip())
+        return self._lines("refusals")
 
     @functools.cached_property
     def numbers(self) -> Numbers | None:
@@ -252,23 +251,17 @@ class Language:
             return None
         from rulerlib.languages.numbers import Numbers
 
-        table = read_toml(path, "the numbers of a language")
         try:
-            return Numbers(table)
-        except KeyError as error:
-            raise DataError(f"{path}: {error} is missing.") from error
-        except (AttributeError, TypeError, ValueError, IndexError, re.error) as error:
-            raise DataError(f"{path}: cannot be read as numbers ({error}).") from error
+            return Numbers(read_toml(path, "the numbers of a language"))
+        except (AttributeError, LookupError, TypeError, ValueError, re.error) as error:
+            raise DataError(f"{path}: cannot be read as numbers ({error!r}).") from error
 
     @functools.cached_property
     def essays(self) -> tuple[str, ...]:
         """The texts of the essay haystack, in the order of their file names, without titles."""
-        alone = self.folder / "essays.txt"
-        files = sorted((self.folder / "essays").glob("*.txt")) or [alone]
-        if files == [alone] and not alone.exists():
-            raise DataError(f"{self.folder / 'essays'}: no essays (*.txt) found.")
+        paths = sorted((self.folder / "essays").glob("*.txt")) or [self.folder / "essays.txt"]
         # The first line of a file is its title.
-        return tuple(_read_text(file).partition("\n")[2].strip() for file in files)
+        return tuple(read_file(path).partition("\n")[2].strip() for path in paths)
 
 
 # The reference reader tries the templates of all languages on every prompt.
@@ -282,21 +275,6 @@ def _pattern_of(template: str) -> re.Pattern[str]:
     return re.compile("".join(pieces))
 
 
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"{path}: cannot be read ({reason}).") from error
-
-
-def _needed_by(section: str, file: str) -> str:
-    """Return the end of an error message: the tasks that need a section, and what to do."""
-    if section not in NEEDED_BY:
-        return ""
-    return f", which {NEEDED_BY[section]} need: translate that of rulerlib/languages/en/{file}"
-
-
 @functools.cache
 def available(*sections: str) -> tuple[str, ...]:
     """Return the codes of the package's languages that have certain sections."""
@@ -306,8 +284,8 @@ def available(*sections: str) -> tuple[str, ...]:
     return tuple(sorted(full))
 
 
-def load(code: str, parameter: str = "language") -> Language:
-    """Return the language of a code, or of the folder of a pack.
+def load(code: str | Language, parameter: str = "language") -> Language:
+    """Return the language of a code, or of the folder of a pack, or one that is loaded already.
 
     Parameters
     ----------
@@ -322,34 +300,19 @@ def load(code: str, parameter: str = "language") -> Language:
     DataError
         If its ``language.toml`` is damaged or incomplete.
     """
-    inside = available()
-    if isinstance(code, str) and code not in inside:
-        folders = {language.code: folder for folder, language in _brought().items()}
-        if code in folders:
-            return _load(folders[code])
-        if "/" in code or os.sep in code or os.path.isdir(code):
-            return _bring(code, parameter)
-    return _load(_HERE / one_of(parameter, code, inside))
-
-
-def _brought() -> dict[Path, Language]:
-    """Return the packs of the folders in the environment variable `FOLDERS`."""
-    named = filter(None, os.environ.get(FOLDERS, "").split(os.pathsep))
-    return {folder: _load(folder) for folder in map(Path, named)}
-
-
-def _bring(name: str, parameter: str) -> Language:
-    """Return the language of a folder, and add the folder to `FOLDERS`."""
-    folder = files.named(parameter, name, "the folder of a language pack").absolute()
-    if not (folder / FILE).is_file():
-        allowed = f"one of {', '.join(available())}, or a folder with a {FILE}"
-        raise ParameterError(parameter, name, allowed)
-    language = _load(folder)
+    if isinstance(code, Language):
+        return code
+    packs = {path.parent.name: path.parent for path in _HERE.glob(f"*/{FILE}")}
+    outside = [Path(name) for name in os.environ.get(FOLDERS, "").split(os.pathsep) if name]
+    packs |= {_load(folder).code: folder for folder in outside}
+    if not isinstance(code, str) or code in packs or not Path(code, FILE).is_file():
+        return _load(packs[one_of(parameter, code, sorted(packs))])
+    language = _load(Path(code).absolute())
     if language.code in available():
         allowed = f"a pack with a code of its own, not '{language.code}'"
-        raise ParameterError(parameter, name, allowed)
-    others = [path for path, other in _brought().items() if other.code != language.code]
-    os.environ[FOLDERS] = os.pathsep.join(map(str, [*others, folder]))
+        raise ParameterError(parameter, code, allowed)
+    # The last one with a code counts.
+    os.environ[FOLDERS] = os.pathsep.join(map(str, [*outside, language.folder]))
     return language
 
 
@@ -363,21 +326,35 @@ def read_pack(folder: str | Path) -> Language:
     """
     folder, path = Path(folder), Path(folder, FILE)
     table = read_toml(path, "a language pack")
-    for needed in ("code", "name", "noise", "articles", "list", "types", "niah"):
-        if needed not in table:
-            raise DataError(f"{path}: '{needed}' is missing.")
-    for text in ("code", "name", "noise"):
-        if not isinstance(table[text], str) or not table[text]:
-            raise DataError(f"{path}: '{text}' is not a text.")
-    for value_type in VALUE_TYPES:
-        types = table["types"] if isinstance(table["types"], dict) else {}
-        if set(types.get(value_type, {})) != {"one", "many"}:
-            raise DataError(f"{path}: [types.{value_type}] needs 'one' and 'many'.")
     for section in SECTIONS:
         if (file := folder / f"{section}.toml").exists():
             table[section] = read_toml(file, f"the section '{section}' of a language pack")
+    if folder.parent != _HERE:
+        _check(folder, table)
     names = table["code"], table["name"], table["noise"]
     return Language(*names, tuple(table["articles"]), table, folder)
+
+
+def _check(folder: Path, table: dict[str, Any]) -> None:
+    """Check that a pack has what each needs, and all keys of the English one in its sections."""
+    english = read_pack(_HERE / "en").templates
+    forms: dict[str, Any] = {"one": {}, "many": {}}
+    needed = {name: english[name] for name in ("code", "name", "noise", "articles", "list", "niah")}
+    _compare(folder / FILE, table, {**needed, "types": dict.fromkeys(VALUE_TYPES, forms)})
+    for section in SECTIONS:
+        if section in table:
+            _compare(folder / f"{section}.toml", table[section], english[section])
+
+
+def _compare(path: Path, table: Any, english: dict[str, Any]) -> None:
+    """Check that a table has all keys of the English one, with values of the same types."""
+    for key, value in english.items():
+        if key not in table:
+            raise DataError(f"{path}: '{key}' is missing.")
+        if not isinstance(table[key], type(value)):
+            raise DataError(f"{path}: '{key}' is not a {type(value).__name__}.")
+        if isinstance(value, dict):
+            _compare(path, table[key], value)
 
 
 _load = functools.cache(read_pack)
@@ -391,14 +368,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     DataError
         If it cannot be read as ``what``: names the file.
     """
-    if not path.exists() and path.stem in NEEDED_BY:
-        raise MissingWordingError(f"{path} is missing{_needed_by(path.stem, path.name)}.")
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        return tomllib.loads(read_file(path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read as {what} ({error}).") from error
-
-
-def placeholders(template: str) -> set[str]:
-    """Return the names in braces in a template; raises a ValueError for a single brace."""
-    return {name for _, name, _, _ in Formatter().parse(template) if name}

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import random
 
-from rulerlib.languages import Language, slots
+from rulerlib.languages import Language
 
 
 class Names:
     """The names of a language in a random order by ``seed``."""
 
     def __init__(self, language: Language, seed: int) -> None:
-        tables = slots.section(language, "names")
+        tables = language.section("names")
         self.months: list[str] = tables["format"]["months"]
         self.parts = tables["names"]
         self._seed = seed

@@ -157,20 +157,16 @@ def narrator_of(path: Path) -> Narrator:
 CHARACTERS = 5
 
 
-class Continued(Haystack):
-    """The sentences of texts, continued by a narrator for ``length`` tokens."""
-
-    def __init__(
-        self, texts: tuple[str, ...], narrator: Narrator, length: int, tokenizer: Tokenizer
-    ) -> None:
-        self.narrator, units = narrator, sentences(texts)
-        more = narrator.first(CHARACTERS * length)
-        super().__init__([*units, *more], " ", tokenizer, first=len(units))
-
-
 @functools.lru_cache(4)
 def continued(
     texts: tuple[str, ...], narrator: Narrator, length: int, tokenizer: Tokenizer
-) -> Continued:
-    """Return continued texts, counted once for all tasks of a length."""
-    return Continued(texts, narrator, length, tokenizer)
+) -> Haystack:
+    """Return the sentences of texts, continued by a narrator for ``length`` tokens.
+
+    They are counted once for all tasks of a length.
+    """
+    units = sentences(texts)
+    more = narrator.first(CHARACTERS * length)
+    haystack = Haystack([*units, *more], " ", tokenizer, first=len(units))
+    haystack.narrated = narrator.digest
+    return haystack

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from rulerlib.languages import Language, names, slots
+from rulerlib.languages import Language, names
 from rulerlib.texts import digest
 
 
@@ -139,7 +139,7 @@ class Episodes(ABC):
 
     def __init__(self, knobs: Any, language: Language, seed: str) -> None:
         self.knobs, self.language, self.seed = knobs, language, seed
-        self.names, self.wording = Names(language, seed), slots.section(language, self.section)
+        self.names, self.wording = Names(language, seed), language.section(self.section)
 
     @abstractmethod
     def episode(self, index: int, probes: int = 1) -> Episode:

@@ -18,9 +18,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from rulerlib.languages import Language, slots
+from rulerlib.languages import Language
 from rulerlib.memory.episodes import told
-from rulerlib.parts import Part, in_order
+from rulerlib.samples import Part, in_order
 
 
 class PromptedQuestion(NamedTuple):
@@ -49,7 +49,7 @@ def wording(language: Language) -> dict[str, Any]:
     DataError
         If it is missing or incomplete.
     """
-    return slots.section(language, "memory")
+    return language.section("memory")
 
 
 def asked(language: Language, question: str, recalled: Sequence[str]) -> PromptedQuestion:

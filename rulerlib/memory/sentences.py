@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from rulerlib.languages import Language, slots
+from rulerlib.languages import Language
 
 _TO_PEOPLE = (
     "teacher", "doctor", "lawyer", "guardian", "employer", "bookkeeper", "gardener", "barber",
@@ -182,8 +182,8 @@ class Reader:
     def __init__(self, language: Language) -> None:
         self.language = language
         self._months: list[str] = language.section("names")["format"]["months"]
-        self._semantic = slots.section(language, "semantic")
-        episodic, spatial = slots.section(language, "episodic"), slots.section(language, "spatial")
+        self._semantic = language.section("semantic")
+        episodic, spatial = language.section("episodic"), language.section("spatial")
         events, talk, notes = episodic["events"], episodic["conversation"], self._semantic["notes"]
         self._did = {deed["do"]: deed["did"] for deed in events["deeds"].values()}
         self._topics = [*_topics(talk)]

@@ -36,7 +36,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from rulerlib.errors import validated
-from rulerlib.languages import Language, slots
+from rulerlib.languages import Language
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Probe, told
 from rulerlib.memory.sentences import ReadFact
 
@@ -139,7 +139,7 @@ def walks(cells: Sequence[Cell], rng: Random) -> list[list[Cell]]:
 
 def letters(language: Language) -> dict[str, str]:
     """Return the letter of each direction by its word: ``{"north": "N", ...}``."""
-    table = slots.section(language, "spatial")["directions"]
+    table = language.section("spatial")["directions"]
     return {table[name][0]: table[name][1] for name in DIRECTIONS}
 
 

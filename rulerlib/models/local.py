@@ -82,7 +82,7 @@ class Local:
 
     @cached_property
     def tokenizer(self) -> tokens.FastTokenizer:
-        return cast(tokens.FastTokenizer, tokens.load(self.name, self._trust))
+        return cast(tokens.FastTokenizer, tokens.load(self.name))
 
     @cached_property
     def limit(self) -> int | None:

@@ -13,8 +13,7 @@ from pydantic import Field
 from rulerlib import errors, languages, models, predict, show
 from rulerlib.dataset import Dataset
 from rulerlib.errors import LONGEST, ParameterError, one_of, validated, whole_number
-from rulerlib.filling import Take
-from rulerlib.haystack import DEPTHS, Draft, Needle
+from rulerlib.haystack import DEPTHS, Draft, Needle, Take
 from rulerlib.languages import VALUE_TYPES
 from rulerlib.metrics import matches
 from rulerlib.parsing import notebook_parameters
@@ -233,7 +232,7 @@ class Playground:
 
     def _move(self, setting: Setting) -> None:
         data = self.samples_of(setting)
-        self.sample = data.sample(setting.index, data.maker)
+        self.sample = data.sample(setting.index)
         self.setting, self.data = setting, data
 
     @classmethod

@@ -28,7 +28,7 @@ from typing import Any
 
 from rulerlib import checkpoints, packages
 from rulerlib.errors import DataError, MissingWordingError, ParameterError
-from rulerlib.languages import NEEDED_BY, Language
+from rulerlib.languages import Language
 from rulerlib.sources.schemas import Collection, Question, Rows, has_passages, read_row
 from rulerlib.texts import read_file
 
@@ -93,10 +93,7 @@ def built_in(language: Language, name: str) -> str:
     """
     path = language.folder / f"{name}.json.gz"
     if not path.is_file():
-        raise MissingWordingError(
-            f"{path} is missing, which {NEEDED_BY[name]} need:"
-            " set 'source' to a file in this format."
-        )
+        raise MissingWordingError(f"{path} is missing: set 'source' to a file in this format.")
     return str(path)
 
 

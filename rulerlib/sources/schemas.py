@@ -82,7 +82,7 @@ from functools import cached_property
 from typing import Any
 
 from rulerlib.errors import HALF
-from rulerlib.parts import Part
+from rulerlib.samples import Part
 from rulerlib.texts import digest
 
 # Distractors are drawn from at least this many documents.

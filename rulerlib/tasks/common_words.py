@@ -33,11 +33,9 @@ from typing import NamedTuple
 
 from rulerlib import packages
 from rulerlib.errors import ParameterError, flag, one_of, whole_number
-from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Filling, Pool, Sized, largest, pool_of
+from rulerlib.haystack import Draft, Filling, Pool, Sized, Take, largest, pool_of
 from rulerlib.languages import Language
-from rulerlib.parts import Part
-from rulerlib.samples import Prediction
+from rulerlib.samples import Part, Prediction
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import AGGREGATION, Task
 from rulerlib.texts import digest

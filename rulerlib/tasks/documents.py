@@ -15,8 +15,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from rulerlib.errors import ParameterError
-from rulerlib.filling import Budget, Take
-from rulerlib.haystack import Context, Draft, Filling, depth_of, depths_of
+from rulerlib.haystack import Budget, Context, Draft, Filling, Take, depth_of, depths_of
 from rulerlib.sources import Question, Rows, open_source, source_file
 from rulerlib.tasks.family import Task
 from rulerlib.tokens import ANCHOR, costs

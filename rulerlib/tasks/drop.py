@@ -49,8 +49,7 @@ from functools import cached_property
 from rulerlib.errors import DataError, ParameterError, flag, one_of, whole_number
 from rulerlib.haystack import Draft, Needle
 from rulerlib.metrics.short_answers import Golds, spans_of
-from rulerlib.parts import Part
-from rulerlib.samples import Prediction
+from rulerlib.samples import Part, Prediction
 from rulerlib.scoring import DROP
 from rulerlib.sources import Question, Rows, built_in, source_file
 from rulerlib.tasks import mistakes

@@ -19,11 +19,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 from rulerlib.errors import DataError, MissingWordingError, ParameterError, whole_number
-from rulerlib.filling import Budget, Filled, Take, TooLongError, fill
-from rulerlib.haystack import Draft, Haystack, prose
+from rulerlib.haystack import Budget, Draft, Filled, Haystack, Take, TooLongError, fill, prose
 from rulerlib.languages import Language, read_toml
-from rulerlib.parts import Part
-from rulerlib.samples import Prediction
+from rulerlib.samples import Part, Prediction
 from rulerlib.scoring import LIST, Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.texts import digest

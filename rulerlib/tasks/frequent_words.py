@@ -29,8 +29,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rulerlib.errors import ParameterError, is_number, whole_number
-from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Filling, Pool, Sized, largest, pool_of
+from rulerlib.haystack import Draft, Filling, Pool, Sized, Take, largest, pool_of
 from rulerlib.languages import Language
 from rulerlib.tasks.family import AGGREGATION, Task
 

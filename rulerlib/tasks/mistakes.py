@@ -22,8 +22,7 @@ from rulerlib import languages
 from rulerlib.metrics import matches, short_answers
 from rulerlib.metrics.matches import clean, normalize
 from rulerlib.metrics.short_answers import answer_line
-from rulerlib.parts import Part, of_role
-from rulerlib.samples import Prediction
+from rulerlib.samples import Part, Prediction, of_role
 from rulerlib.scoring import one_form
 
 KINDS: dict[str, str] = languages.read_toml(

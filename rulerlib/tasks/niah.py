@@ -26,11 +26,19 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from rulerlib.errors import ParameterError, number, one_of, whole_number
-from rulerlib.filling import Take
-from rulerlib.haystack import DEPTHS, Draft, Haystack, Needle, Pool, depth_of, depths_of, one_depth
+from rulerlib.haystack import (
+    DEPTHS,
+    Draft,
+    Haystack,
+    Needle,
+    Pool,
+    Take,
+    depth_of,
+    depths_of,
+    one_depth,
+)
 from rulerlib.languages import VALUE_TYPES, Language
-from rulerlib.parts import Part
-from rulerlib.samples import Prediction
+from rulerlib.samples import Part, Prediction
 from rulerlib.scoring import ABSENCE, LIST, Scoring
 from rulerlib.tasks import absence
 from rulerlib.tasks.family import RETRIEVAL, Task, fresh

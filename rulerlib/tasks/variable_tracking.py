@@ -31,10 +31,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from rulerlib.errors import ParameterError, flag, one_of, whole_number
-from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Filling, Needle, depths_of
+from rulerlib.haystack import Draft, Filling, Needle, Take, depths_of
 from rulerlib.languages import Language
-from rulerlib.parts import Part
+from rulerlib.samples import Part
 from rulerlib.tasks.family import TRACING, Task, fresh
 
 HAYSTACKS = ("noise", "essay")

@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rulerlib.errors import whole_number
-from rulerlib.filling import Take
-from rulerlib.haystack import DEPTHS, Draft, Needle, depths_of
+from rulerlib.haystack import DEPTHS, Draft, Needle, Take, depths_of
 from rulerlib.scoring import Scoring
 from rulerlib.tasks.family import TRACING, Task
 

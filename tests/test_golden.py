@@ -169,7 +169,6 @@ def tables() -> Iterator[tuple[str, str]]:
             "by_depth": analysis.by_depth(scores, 10),
             "two_by_two": analysis.two_by_two(scores, both, by=("language", "length"), **drawn),
             "errors": analysis.errors(scores),
-            "matchings": matchings(scores),
         }
         for name, table in shown.items():
             plain = table.drop(columns=[c for c in table if c in ("file", "parts")])

@@ -286,7 +286,7 @@ class Dataset:
         """All settings that decide the bytes of the samples, as plain data."""
         metadata = {
             "task": self.task,
-            "knobs": self.row.settings(),
+            "knobs": self.row.stated(),
             "language": self._language.code,
             "language_pack": self.maker.language.fingerprint,
             "length": self.length,

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import logging
 import re
 import zlib
 from collections.abc import Iterable
@@ -151,18 +150,12 @@ def _load_from_hub(name: str, side: str) -> list[Any]:
     datasets = packages.load("datasets", "hub", f"Reading '{name}' from the hub")
     place, _, revision = name.partition("@")
     repository, _, configuration = place.partition(":")
-    # The package logs every attempt without a network; the last error is reported below.
-    log = logging.getLogger("huggingface_hub")
-    level = log.level
-    log.setLevel(logging.ERROR)
     try:
         splits = datasets.load_dataset(repository, configuration or None, revision=revision or None)
     except Exception as error:
         # The package raises many kinds of errors, of its own and of the network's.
-        allowed_values = f"a data set that can be loaded ({checkpoints.reason(error)})"
-        raise ParameterError("source", name, allowed_values) from error
-    finally:
-        log.setLevel(level)
+        allowed = f"a data set that can be loaded ({checkpoints.reason(error)})"
+        raise ParameterError("source", name, allowed) from error
     wanted = ("train",) if side == "train" else ("validation", "val", "test", "train")
     for split in wanted:
         if split in splits:

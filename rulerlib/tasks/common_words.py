@@ -156,10 +156,8 @@ class CommonWords(Task):
         if self.words == "text":
             words = tuple(proper(re.findall(r"\w+", " ".join(self.texts))))
         else:
-            uncommon = self._repeats(HEAVY).freq_ucw
-            words = frequent(
-                self.language, max(TOP, self.budget.length // (LEAST_ENTRY * uncommon))
-            )
+            most = self.budget.length // (LEAST_ENTRY * self._repeats(HEAVY).freq_ucw)
+            words = frequent(self.language, max(TOP, most))
         if len(words) < (needed := sum(self._sizes(HEAVY))):
             allowed = f"a source of at least {needed} different words, and this has {len(words)}"
             raise ParameterError("words", self.words, allowed)

@@ -166,6 +166,10 @@ class Task(ABC):
         """Return the parameters as plain data."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]  # A subclass is one.
 
+    def stated(self) -> dict[str, Any]:
+        """Return the parameters as a dataset records them, which decides its identity."""
+        return self.settings()
+
     def changed(self, **parameters: Any) -> Task:
         """Return this task with other parameters."""
         return replace(self, **parameters)  # type: ignore[type-var]

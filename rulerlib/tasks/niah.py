@@ -24,6 +24,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 from rulerlib.errors import ParameterError, number, one_of, whole_number
 from rulerlib.haystack import (
@@ -104,6 +105,10 @@ class Niah(Task):
         if self.num_needles > len(DEPTHS):
             most = f"at most {len(DEPTHS)}, the number of depths"
             raise ParameterError("num_needle_k * num_needle_v", self.num_needles, most)
+
+    def stated(self) -> dict[str, Any]:
+        """Return the parameters as a dataset records them: ``present`` only if it is below 1."""
+        return {k: v for k, v in self.settings().items() if k != "present" or v < 1}
 
     @property
     def num_needles(self) -> int:

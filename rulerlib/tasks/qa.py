@@ -33,6 +33,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from rulerlib.errors import ParameterError, flag, whole_number
 from rulerlib.haystack import Draft, Needle
@@ -81,6 +82,10 @@ class QuestionAnswering(DocumentTask):
         if self.num_documents is not None:
             whole_number("num_documents", self.num_documents, self.hops)
         flag("context", self.context)
+
+    def stated(self) -> dict[str, Any]:
+        """Return the parameters as a dataset records them, with a former one for old datasets."""
+        return {**self.settings(), "depth": None}
 
     @property
     def most_queries(self) -> tuple[int | None, str]:

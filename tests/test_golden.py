@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from book.matchings import matchings
 from helpers_explore import write_run, write_runs
 from helpers_tasks import FAMILIES, SPECIAL
 

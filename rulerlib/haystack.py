@@ -44,7 +44,7 @@ from rulerlib.texts import sentences
 from rulerlib.tokens import ANCHOR, Tokenizer, costs
 
 # The number of tokens that are tokenized as one text to check that sums are exact.
-CHECKED_TOKENS = 2**16
+CHECKED_TOKENS = 2**15
 
 # --- Depths ---------------------------------------------------------------------------------------
 

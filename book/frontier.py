@@ -1,11 +1,11 @@
-"""Results on the frontier tasks: two small models, guesses and the reference reader.
+"""Results on the frontier tasks: two small models and the reference reader.
 
     make results MODEL=frontier/smollm2
     make results MODEL=frontier/gemma3-270m
     python -m book.frontier
 
-The first two query the models. The last one scores a guess and the reference reader, whole and with
-a window, on SmolLM2's questions. The page shows two tables, or a note while any result is missing.
+The first two query the models. The last one scores the reference reader, whole and with a window,
+on SmolLM2's questions. The page shows two tables, or a note while any result is missing.
 
 >>> percent(0.3, 0.191036, 0.437504)
 '30 <small>(19–44)</small>'
@@ -13,17 +13,14 @@ a window, on SmolLM2's questions. The page shows two tables, or a note while any
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from book.tables import DECIMALS, Plan, Tables
 from rulerlib import files
 from rulerlib.errors import RulerError
-from rulerlib.frontier import guesses
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 
@@ -42,13 +39,12 @@ WINDOW = 200
 """Words that the windowed reader remembers."""
 
 READERS: dict[str, dict[str, Any]] = {"reader": {}, "window": {"window": WINDOW}}
-GUESS = "guess"
 
 # The plan with the questions, and the part that the page shows.
 PLAN, SHOWN = "smollm2", {"language": "en", "length": 2048}
 
 BESIDE = ("beside", "mistaken")
-"""Tables of the guess and the readers: scores and mistakes."""
+"""Tables of the readers: scores and mistakes."""
 
 NONE_YET = """\
 Version 0.3 changed the prompts of five of these families (all but `trace`). Results follow when
@@ -61,28 +57,12 @@ python -m book.frontier
 ```"""
 """Shown if any table is missing."""
 
-GUESSES = {
-    "graphwalks": "a random node",
-    "mrcr": "the last text",
-    "records": "messages / subjects",
-    "ladder": "always A",
-    "associations": "any name",
-    "trace": "the last number",
-}
-"""The strategy of `rulerlib.frontier.guesses` for each family."""
-
-
-def _guessed(run: Run) -> Iterator[tuple[dict[str, Any], Prediction]]:
-    """Yield the predictions of a run with guesses instead of answers."""
-    rng = random.Random(run.seed)
-    samples = (sample for cell in run.cells for sample in run.dataset(cell))
-    for (about, one), sample in zip(run.predictions(), samples, strict=True):
-        guess = guesses.GUESSES[about["task"]][GUESSES[about["task"]]]
-        yield {**about, "model": GUESS}, replace(one, pred=guess(sample, rng) or "")
+TASKS = ("graphwalks", "mrcr", "records", "ladder", "associations", "trace")
+"""The rows of the page, a task of each family."""
 
 
 def beside(plan: Plan) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the accuracy and the mistakes of a guess and of both readers, asked as a plan says."""
+    """Return the accuracy and the mistakes of both readers, asked as a plan says."""
     from rulerlib import analysis
 
     pairs: list[tuple[dict[str, Any], Prediction]] = []
@@ -97,8 +77,6 @@ def beside(plan: Plan) -> tuple[pd.DataFrame, pd.DataFrame]:
                 run = Run(tasks=plan.tasks, **settings)
                 run.predict()
                 pairs += run.predictions()
-                if name == "reader":
-                    pairs += _guessed(run)
     scores = analysis.scores(pairs)
     errors = analysis.errors(scores)
     return analysis.accuracy(scores), errors[errors["count"] > 0]
@@ -131,7 +109,7 @@ def columns(folder: Path = FOLDER) -> dict[tuple[str, str], list[pd.DataFrame]]:
         return [table.set_index("task") for table in rows]
 
     tables = [pd.read_csv(folder / f"{name}.csv") for name in BESIDE]
-    names = {GUESS: "guess", "reader": "reader", "window": f"reader, last {WINDOW} words"}
+    names = {"reader": "reader", "window": f"reader, last {WINDOW} words"}
     found = {(title, ""): chosen(tables, model=name, **SHOWN) for name, title in names.items()}
     for name, title in MODELS.items():
         both = [Tables(folder / name).accuracy, Tables(folder / name).errors]
@@ -159,16 +137,15 @@ def lines(folder: Path = FOLDER) -> Iterator[str]:
     yield f"| score, % (n = {n}) | {' | '.join(heads)} |"
     yield f"|---|{'---:|' * len(heads)}"
     ends = ["mean", "low", "high"]
-    for task, guess in GUESSES.items():
+    for task in TASKS:
         cells = (percent(*scores.loc[task, ends]) for scores, _ in shown.values())
-        # What is guessed is said above its share: the page has no room for a column more.
-        yield f"| `{task}` | {guess}<br>{' | '.join(cells)} |"
+        yield f"| `{task}` | {' | '.join(cells)} |"
     yield ""
-    # Mistakes of a guess are meaningless, and the whole reader makes none.
-    wrong = [errors for _, errors in shown.values()][2:]
-    yield f"| mistakes of {n} | {' | '.join(heads[2:])} |"
+    # The whole reader makes no mistakes.
+    wrong = [errors for _, errors in shown.values()][1:]
+    yield f"| mistakes of {n} | {' | '.join(heads[1:])} |"
     yield f"|---|{'---|' * len(wrong)}"
-    for task in GUESSES:
+    for task in TASKS:
         yield f"| `{task}` | {' | '.join(kinds(errors, task) for errors in wrong)} |"
 
 

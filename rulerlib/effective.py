@@ -240,8 +240,8 @@ class Search:
         return (
             f"Effective length {self} (average above {100 * self.threshold:g}%,"
             f" {100 * self.confidence:g}% confidence at any time): {self.answers:,} answers,"
-            f" at most {self.spent / 1e6:,.1f} million tokens ({self.computed / 1e6:,.1f} if contexts"
-            f" are read once), {100 * self.spent / self.design:.2g}% of RULER's design."
+            f" at most {self.spent / 1e6:,.1f} million tokens ({self.computed / 1e6:,.1f} if"
+            f" contexts are read once), {100 * self.spent / self.design:.2g}% of RULER's design."
         )
 
 

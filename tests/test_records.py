@@ -142,7 +142,6 @@ def test_the_reader_finds_the_answers(task, language, kind):
     knobs=st.fixed_dictionaries({
         "ask": st.sampled_from(["count", "label", "any"]),
         "within": st.sampled_from(["all", "part"]),
-        "num_labels": st.integers(2, 8), "num_users": st.integers(2, 24),
         "skew": st.floats(1, 100),
     }),
     length=st.integers(1900, 6000), seed=st.integers(0, 10**9), language=st.sampled_from(LANGUAGES),

@@ -12,10 +12,8 @@ from helpers_model import ROOT, tiny_model, tree
 from book import frontier, stored
 from book import tables as results
 from book.tables import Plan, Tables
-from rulerlib import analysis, files, models, tasks
-from rulerlib.dataset import Dataset
+from rulerlib import analysis, files, models
 from rulerlib.errors import DataError, ParameterError, RulerError
-from rulerlib.frontier import guesses
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("scipy")
@@ -75,13 +73,6 @@ def test_without_tables_the_frontier_page_says_how_to_make_them(tmp_path):
     for name in frontier.MODELS:
         assert f"make results MODEL=frontier/{name}" in said
     assert "|" not in said
-
-
-@pytest.mark.parametrize("task", frontier.GUESSES)
-def test_a_guess_of_the_frontier_is_in_the_form_of_an_answer(task):
-    sample = Dataset(task, 1024, "en", "words", num_samples=1)[0]
-    said = guesses.GUESSES[task][frontier.GUESSES[task]](sample, random.Random(1))
-    assert tasks.all_tasks()[task].scoring.answer(said, "en") == said
 
 
 def test_two_languages_are_compared_by_newcombes_interval(tmp_path):

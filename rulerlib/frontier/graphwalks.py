@@ -47,7 +47,7 @@ from statistics import fmean
 from typing import ClassVar
 
 from rulerlib import frontier
-from rulerlib.errors import flag, one_of, whole_number
+from rulerlib.errors import one_of, whole_number
 from rulerlib.haystack import Draft, Filling, Haystack, Needle, Take, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import answer_line, f1
@@ -83,7 +83,8 @@ NAMES, SPARE = MOST_QUERIES * MOST_NODES, 8
 # The number of edges whose mean cost is taken for that of all.
 SAMPLED = 256
 
-REASONING = 2048
+# Hexadecimal digits of a node's name.
+NAME_LENGTH = 6
 
 _EDGE = re.compile(r"(\w+) -> (\w+)")
 _LIST = re.compile(r"\[([^\[\]]*)\]")
@@ -170,16 +171,10 @@ class GraphWalks(Task):
     depth
         Steps of the walk. If None, each question asks for 2, 3 or 4 at random. Not used for
         ``"parents"``.
-    name_length
-        Hexadecimal digits of a node's name; the original has 10.
-    reasoning
-        Whether the model is asked to think before its last line, and has room to.
     """
 
     operation: str = "bfs"
     depth: int | None = None
-    name_length: int = 6
-    reasoning: bool = False
 
     family = "graphwalks"
     category = FRONTIER
@@ -197,13 +192,6 @@ class GraphWalks(Task):
         one_of("operation", self.operation, OPERATIONS)
         if self.depth is not None:
             whole_number("depth", self.depth, 1, 10)
-        whole_number("name_length", self.name_length, 6, 40)
-        flag("reasoning", self.reasoning)
-
-    @property
-    def reasoning_tokens(self) -> int:
-        """Tokens for the reasoning before the answer."""
-        return REASONING if self.reasoning else 0
 
     # --- The generator -----------------------------------------------------------------------
 
@@ -222,7 +210,7 @@ class GraphWalks(Task):
         """Return different names; the first ones are the same for any count."""
         rng, names = random.Random(f"{self.seed} names"), dict[str, None]()
         while len(names) < count:
-            names[f"{rng.randrange(16**self.name_length):0{self.name_length}x}"] = None
+            names[f"{rng.randrange(16**NAME_LENGTH):0{NAME_LENGTH}x}"] = None
         return [*names]
 
     def _nodes(self, tokens: float) -> int:
@@ -294,8 +282,8 @@ class GraphWalks(Task):
         head, tail, prefix = self.language.question(
             "graphwalks", self.operation, query=start, depth=depth
         )
-        tail += "\n" + self.language.text("graphwalks", "reasoning" if self.reasoning else "only")
-        draft = Draft(head, tail, "" if self.reasoning else prefix, nodes or [EMPTY], needles)
+        tail += "\n" + self.language.text("graphwalks", "only")
+        draft = Draft(head, tail, prefix, nodes or [EMPTY], needles)
         draft.answer, draft.role = f"[{', '.join(nodes)}]", "hop"
         way = [(node, end) for layer in walked[:-1] for node in layer for end in children[node]]
         # First an edge to each answer, the first one on the way: it does not skip a depth.

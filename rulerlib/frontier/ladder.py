@@ -1,4 +1,4 @@
-r"""The ladder: from finding over copying to solving what was found, for three kinds of things.
+r"""The ladder: from finding over copying to solving what was found, for two kinds of lines.
 
 An example of ``ladder_keys_hard``, which is also called ``ladder`` (English, shortened)::
 
@@ -14,13 +14,11 @@ After RULERv2 (NVIDIA, NeMo-Skills ``ruler2``, Apache-2.0), where the kinds are 
 
 - keys: the 10-digit number of a key; copy a question; copy it and solve it; solve it.
 - values: all numbers of a key; copy all its questions; copy them and then the n-th; copy the n-th.
-- documents: whose text it is; which one helps to answer; copy and then answer; answer (2 hops).
 
 The basic steps of keys and values are RULER's needles among needles. Questions are word problems of
 our own with four options, which need no knowledge. The original uses MMLU's, with five solved
-examples before those to be solved; here the form is described. Documents are those of `qa_2`; the
-original uses HotpotQA's. A text is the first two sentences of a document, there all of it, and
-sentences are copied from documents, there whole documents.
+examples before those to be solved; here the form is described.
+Its kind ``qa`` is left out.
 
 The original's prompts have one turn. Here a chat model gets the context in the first turn, followed
 by a reply that it has read it, and the task in the next turn. A base model gets both as one text.
@@ -32,10 +30,10 @@ import itertools
 import operator
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
-from typing import Any, ClassVar
+from functools import cached_property, partial
+from typing import ClassVar
 
 from rulerlib import frontier
 from rulerlib.errors import one_of, whole_number
@@ -45,15 +43,12 @@ from rulerlib.metrics.matches import clean, soft
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring, one_form
-from rulerlib.sources import Question, Rows, built_in
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.documents import DocumentTask
 from rulerlib.tasks.family import FRONTIER, Task
 from rulerlib.tasks.niah import value_of
-from rulerlib.tasks.qa import first_answer
-from rulerlib.texts import digest, filled
+from rulerlib.texts import filled
 
-KINDS, STEPS = ("keys", "values", "documents"), ("basic", "easy", "medium", "hard")
+KINDS, STEPS = ("keys", "values"), ("basic", "easy", "medium", "hard")
 
 # A pool has this many times the lines of a prompt, and at least those of the second number of keys.
 POOL_FACTOR, FEWEST = 2, 64
@@ -61,14 +56,13 @@ POOL_FACTOR, FEWEST = 2, 64
 # No question of ours is longer, in characters.
 QUESTION = 2000
 
-# Tokens for answers that copy questions or sentences; other answers have 64.
+# Tokens for answers that copy questions; other answers have 64.
 ANSWER_TOKENS = {
     ("keys", "easy"): 128,
     ("keys", "medium"): 128,
     ("values", "easy"): 512,
     ("values", "medium"): 512,
     ("values", "hard"): 128,
-    ("documents", "medium"): 192,
 }
 
 # --- Word problems ------------------------------------------------------------------------------
@@ -154,11 +148,6 @@ def soft_match(pred: str, references: Sequence[str]) -> float:
     return float(sum(soft(pred, one) for one in references) / max(1, len(references)))
 
 
-def soft_any(pred: str, references: Sequence[str]) -> float:
-    """Return how much of any one reference an answer contains."""
-    return max((soft(pred, reference) for reference in references), default=0.0)
-
-
 SOFT = Scoring(
     ("soft_match", "all_match", "recall"),
     primary="soft_match",
@@ -170,19 +159,10 @@ SOFT = Scoring(
 
 LAST, LETTER = replace(SOFT, extract=last_paragraph), replace(SOFT, extract=letter)
 
-SOFT_ANY = Scoring(
-    ("soft_any", "part_match"),
-    primary="soft_any",
-    ruler="soft_any",
-    extract=after_label,
-    any_one=True,
-    own={"soft_any": soft_any},
-)
-
 
 @dataclass(frozen=True)
 class Ladder(Task):
-    """Base class of the tasks of all kinds.
+    """Lines with a key and a value each, among others.
 
     Attributes
     ----------
@@ -197,9 +177,11 @@ class Ladder(Task):
     num_values: int = 4
 
     family = "ladder"
+    section = "ladder"
+    marks_units = True
     category = FRONTIER
     most_queries = (None, "")
-    one_language = "its questions are asked in the language of the lines and the documents"
+    one_language = "its questions are asked in the language of the lines"
     in_words: ClassVar = {
         "ladder": "a question found, solved",
         "ladder_keys_basic": "a key found",
@@ -210,21 +192,12 @@ class Ladder(Task):
         "ladder_values_easy": "questions of a key copied",
         "ladder_values_medium": "the n-th, after copying",
         "ladder_values_hard": "the n-th copied",
-        "ladder_documents_basic": "a text's document",
-        "ladder_documents_easy": "the document that helps",
-        "ladder_documents_medium": "answers after copying",
-        "ladder_documents_hard": "answers, two documents",
     }
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, KINDS)
         one_of("step", self.step, STEPS)
         whole_number("num_values", self.num_values, 2, 8)
-
-    def changed(self, **parameters: Any) -> Task:
-        """Return this task with other parameters; the kind decides its class."""
-        settings = {**self.settings(), **parameters}
-        return (Documents if settings["kind"] == "documents" else Lines)(**settings)
 
     @property
     def answer_tokens(self) -> int:
@@ -233,97 +206,10 @@ class Ladder(Task):
 
     @property
     def scoring(self) -> Scoring:
-        """How answers are judged: options by their letter, all others by the original's rule."""
-        if self.kind == "documents":
-            return SOFT_ANY
-        if self.kind == "keys" and self.step in ("medium", "hard"):
+        """How answers are judged: options by their letter, lines by the original's rule."""
+        if self.solved:
             return LETTER
         return LAST if self.step == "medium" else SOFT
-
-    def framed(self, kind: str, question: str) -> tuple[str, str, str]:
-        """Return the text before the context, the text after it, and the answer prefix."""
-        text = self.language.fill("ladder", kind, "template", question=question)
-        head, _, tail = text.partition("{context}")
-        # If something is to be copied first, the label comes later in the answer.
-        label = self.language.text("ladder", "label")
-        return head, tail, "" if self.step == "medium" else f"\n{label}:"
-
-    def after_reading(self, tail: str) -> str:
-        """Return the text after the context; if the model has turns, it is a turn of its own."""
-        turns = self.budget.frame.turns
-        if not turns:
-            return tail
-        return self.language.text("ladder", "reply").join(turns) + tail.lstrip()
-
-    # --- The answer --------------------------------------------------------------------------
-
-    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
-        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
-        outputs, text = prediction.outputs, clean(prediction.pred)
-        if prediction.parts_of("document"):
-            return mistakes.explain_question(prediction, cut_off)
-        if not text or mistakes.refused(text) or all(output.isdecimal() for output in outputs):
-            return mistakes.explain_values(prediction, cut_off)
-        if {*outputs} <= {*"ABCD"}:
-            given = letter(one_form(text), prediction.others.get("language") or "en")
-            return "wrong value" if given else "other"
-        for line in text.split("\n"):
-            copied = len(line) > 1 and line in prediction.input
-            if copied and not any(output in line for output in outputs):
-                return "distractor"
-        if any(output in text for output in outputs):
-            return "incomplete"
-        return "cut off" if cut_off else "no context"
-
-    @classmethod
-    def read(cls, prompt: str, language: Language) -> str | None:
-        """Return the answer to a question about lines, or the document of a text.
-
-        `niah` reads the basic lines. The other questions about documents need a reader of prose.
-        """
-        ordinals, tail = language.section("ladder")["ordinals"], prompt[-QUESTION:]
-        # Between its turns a chat template has words of its own, and no full stop.
-        context = prompt.rpartition(language.text("ladder", "reply"))[0]
-        prompt = context[: context.rfind(".") + 1] or prompt
-        for kind, step in itertools.product(("keys", "values"), ("easy", "medium", "hard")):
-            if names := language.unfill(tail, "ladder", "lines", kind, step):
-                start = language.fill("ladder", "line", key=names["query"], text="")
-                lines = [line for line in prompt.split("\n") if line.startswith(start)]
-                values = [line[len(start) :] for line in lines]
-                nth = ordinals.index(names["ordinal"]) if "ordinal" in names else 0
-                outputs = values if step == "easy" else values[nth : nth + 1]
-                if kind == "keys" and step != "easy":
-                    outputs = [solution(text, language) for text in values]
-                return written(kind, step, values, outputs or [""], language)
-        if names := language.unfill(tail, "ladder", "documents", "basic"):
-            start = re.escape(language.fill("ladder", "document", text=""))
-            form = rf"^{start}(\d{{7}}):\n[^\n]+\n{re.escape(names['query'])}"
-            hit = re.search(form, prompt, re.MULTILINE)
-            return hit[1] if hit else ""
-        return None
-
-
-def written(
-    kind: str, step: str, copied: Sequence[str], outputs: Sequence[str], language: Language
-) -> str | None:
-    """Return the whole answer, given what is to be copied; None for the outputs, enumerated."""
-    if step == "basic":
-        return None
-    if step == "medium":
-        label = "\n" if kind == "values" else f"{language.text('ladder', 'label')}: "
-        return "\n".join([*copied, f"{label}{outputs[0]}"])
-    return "\n".join(copied) if step == "easy" and kind != "documents" else outputs[0]
-
-
-# --- Keys and values ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Lines(Ladder):
-    """Lines with a key and a value each, among others."""
-
-    section = "ladder"
-    marks_units = True
 
     @property
     def lines(self) -> int:
@@ -334,6 +220,8 @@ class Lines(Ladder):
     def solved(self) -> bool:
         """Whether the answer is the solution of a word problem."""
         return self.kind == "keys" and self.step in ("medium", "hard")
+
+    # --- The generator -----------------------------------------------------------------------
 
     @cached_property
     def filler(self) -> Haystack:
@@ -424,9 +312,7 @@ class Lines(Ladder):
         else:
             ordinal = language.section("ladder")["ordinals"][nth]
             names = {"query": key, "ordinal": ordinal, "count": str(len(values))}
-            around = self.framed(
-                "lines", language.fill("ladder", "lines", self.kind, self.step, **names)
-            )
+            around = self.framed(language.fill("ladder", "lines", self.kind, self.step, **names))
             # First the line in the answer, then the others of its key, which lead to it.
             order.insert(0, order.pop(nth if len(outputs) == 1 else 0))
         draft = Draft(*around, outputs, needles)
@@ -451,86 +337,74 @@ class Lines(Ladder):
         units, costs = [pool.units[at] for at in places], [pool.costs[at] for at in places]
         return Filling(units, costs, "\n")
 
+    def framed(self, question: str) -> tuple[str, str, str]:
+        """Return the text before the context, the text after it, and the answer prefix."""
+        text = self.language.fill("ladder", "lines", "template", question=question)
+        head, _, tail = text.partition("{context}")
+        # If something is to be copied first, the label comes later in the answer.
+        label = self.language.text("ladder", "label")
+        return head, tail, "" if self.step == "medium" else f"\n{label}:"
 
-# --- Documents ----------------------------------------------------------------------------------
+    def after_reading(self, tail: str) -> str:
+        """Return the text after the context; if the model has turns, it is a turn of its own."""
+        turns = self.budget.frame.turns
+        if not turns:
+            return tail
+        return self.language.text("ladder", "reply").join(turns) + tail.lstrip()
 
-# Between two sentences. After the full stop of an ordinal number comes a small letter.
-_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-ZÀ-ÖØ-Þ])")
+    # --- The answer --------------------------------------------------------------------------
+
+    def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
+        """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
+        outputs, text = prediction.outputs, clean(prediction.pred)
+        if not text or mistakes.refused(text) or all(output.isdecimal() for output in outputs):
+            return mistakes.explain_values(prediction, cut_off)
+        if {*outputs} <= {*"ABCD"}:
+            given = letter(one_form(text), prediction.others.get("language") or "en")
+            return "wrong value" if given else "other"
+        for line in text.split("\n"):
+            copied = len(line) > 1 and line in prediction.input
+            if copied and not any(output in line for output in outputs):
+                return "distractor"
+        if any(output in text for output in outputs):
+            return "incomplete"
+        return "cut off" if cut_off else "no context"
+
+    @classmethod
+    def read(cls, prompt: str, language: Language) -> str | None:
+        """Return the answer to a question about lines; `niah` reads the basic ones."""
+        ordinals, tail = language.section("ladder")["ordinals"], prompt[-QUESTION:]
+        # Between its turns a chat template has words of its own, and no full stop.
+        context = prompt.rpartition(language.text("ladder", "reply"))[0]
+        prompt = context[: context.rfind(".") + 1] or prompt
+        for kind, step in itertools.product(KINDS, ("easy", "medium", "hard")):
+            if names := language.unfill(tail, "ladder", "lines", kind, step):
+                start = language.fill("ladder", "line", key=names["query"], text="")
+                lines = [line for line in prompt.split("\n") if line.startswith(start)]
+                values = [line[len(start) :] for line in lines]
+                nth = ordinals.index(names["ordinal"]) if "ordinal" in names else 0
+                outputs = values if step == "easy" else values[nth : nth + 1]
+                if kind == "keys" and step != "easy":
+                    outputs = [solution(text, language) for text in values]
+                return written(kind, step, values, outputs or [""], language)
+        return None
 
 
-# Thousands of documents, needed at every length.
-@lru_cache(4)
-def numbered(rows: Rows) -> Rows:
-    """Return the documents after their numbers of seven digits, no two of which are the same."""
-    texts = [
-        f"{at * 7_368_787 % 9_000_000 + 1_000_000}:\n{rows.document(at)}"
-        for at in range(rows.num_documents)
-    ]
-    pairs = [(rows.question(at), rows.related(at)) for at in range(rows.num_questions)]
-    return Rows(texts, pairs)
-
-
-@dataclass(frozen=True)
-class Documents(Ladder, DocumentTask):
-    """Documents as in `qa_2`, with numbers that do not reveal their order."""
-
-    source, context = None, True
-
-    @property
-    def name(self) -> str:
-        """The file of the questions."""
-        return built_in(self.language, "hotpotqa")
-
-    @property
-    def label(self) -> str:
-        """The text before each document."""
-        return self.language.text("ladder", "document")
-
-    @cached_property
-    def rows(self) -> Rows:
-        """The numbered documents and their questions."""
-        return numbered(super().rows)
-
-    @property
-    def digest(self) -> str:
-        """A short hash of the documents and the wording."""
-        return digest([self.rows.digest, repr(self.language.section("ladder"))])
-
-    def question(self, number: int) -> Question:
-        """Return a question; in the basic step it needs one document."""
-        question = super().question(number)
-        if self.step == "basic":
-            return replace(question, targets=question.targets[:1])
-        return question
-
-    def draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
-        """Return one question, given the depths of all documents that the context needs."""
-        query = question.text
-        if self.step == "basic":
-            text = self.rows.document(question.targets[0]).rpartition("\n")[2]
-            query = " ".join(_SENTENCE.split(text)[:2])
-        text = self.language.fill("ladder", "documents", self.step, query=query)
-        draft = Draft(*self.framed("documents", text), [*question.answers])
-        draft.tail = self.after_reading(draft.tail)
-        for target, depth in placed.items():
-            document, needed = self.filler.text(target), target in question.targets
-            value = first_answer(document, question.answers) if needed else None
-            draft.needles.append(Needle(document, depth, value))
-        self.record_targets(draft, question, [*placed])
-        if self.step in ("basic", "easy"):
-            draft.outputs = [self.rows.document(target)[:7] for target in question.targets]
-            for target, needle in zip(placed, draft.needles, strict=True):
-                needle.value = (0, 7) if target in question.targets else None
-        draft.answer = written(
-            self.kind, self.step, question.evidence, draft.outputs, self.language
-        )
-        return draft
+def written(
+    kind: str, step: str, copied: Sequence[str], outputs: Sequence[str], language: Language
+) -> str | None:
+    """Return the whole answer, given what is to be copied; None for the outputs, enumerated."""
+    if step == "basic":
+        return None
+    if step == "medium":
+        label = "\n" if kind == "values" else f"{language.text('ladder', 'label')}: "
+        return "\n".join([*copied, f"{label}{outputs[0]}"])
+    return "\n".join(copied) if step == "easy" else outputs[0]
 
 
 FAMILY = {
-    "ladder": Lines(),
-    **{f"ladder_keys_{step}": Lines("keys", step) for step in STEPS},
-    **{f"ladder_values_{step}": Lines("values", step) for step in STEPS},
-    **{f"ladder_documents_{step}": Documents("documents", step) for step in STEPS},
+    "ladder": Ladder(),
+    **{f"ladder_keys_{step}": Ladder("keys", step) for step in STEPS},
+    **{f"ladder_values_{step}": Ladder("values", step) for step in STEPS},
 }
-"""The original's twelve tasks."""
+"""The original's tasks of keys and values."""

@@ -39,7 +39,7 @@ from functools import cached_property, partial
 from typing import ClassVar, NamedTuple
 
 from rulerlib import frontier
-from rulerlib.errors import number, one_of, whole_number
+from rulerlib.errors import number, one_of
 from rulerlib.haystack import Draft, Filled, Filling, Haystack, Sized, Take, largest
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import answer_line
@@ -61,8 +61,9 @@ NAMED = {"count": 1, "most": 0, "least": 0, "compare": 2}
 
 DAYS = [str(datetime.date(2024, 1, 1) + datetime.timedelta(day)) for day in range(366)]
 
-# Sentences per subject in a dataset, and the most subjects and people.
-SENTENCES, MOST_LABELS, MOST_USERS = 600, 8, 24
+# Sentences per subject in a dataset; subjects and people of a text. A span of dates has as large a
+# share of the messages as a person.
+SENTENCES, LABELS, USERS = 600, 6, 8
 
 # Weights and the scale are whole numbers, so that no machine rounds differently. A few more
 # messages of one subject may fill the last tokens.
@@ -237,10 +238,6 @@ class Records(Task):
         often, least often, or more often than another, in turn; ``"any"``: all of these in turn.
     within
         ``"all"``: of all messages; ``"part"``: of those from one person or from a span of dates.
-    num_labels
-        The number of subjects.
-    num_users
-        The number of people. A span of dates has as large a share of the messages as a person.
     skew
         How many times as often the most frequent subject occurs as the least frequent one, in a
         long text.
@@ -248,8 +245,6 @@ class Records(Task):
 
     ask: str = "count"
     within: str = "all"
-    num_labels: int = 6
-    num_users: int = 8
     skew: float = 3.0
 
     family = "records"
@@ -267,15 +262,13 @@ class Records(Task):
     def __post_init__(self) -> None:
         one_of("ask", self.ask, WAYS)
         one_of("within", self.within, ("all", "part"))
-        whole_number("num_labels", self.num_labels, 2, MOST_LABELS)
-        whole_number("num_users", self.num_users, 2, MOST_USERS)
         number("skew", self.skew, 1, 100)
 
     @property
     def most_queries(self) -> tuple[int | None, str]:
         """One question for each part, kind, and choice of subjects."""
-        ways = sum(math.comb(self.num_labels, NAMED[way]) for way in WAYS[self.ask])
-        parts = 1 if self.within == "all" else self.num_users
+        ways = sum(math.comb(LABELS, NAMED[way]) for way in WAYS[self.ask])
+        parts = 1 if self.within == "all" else USERS
         return parts * ways, "each question about a context is another one"
 
     # --- The generator -----------------------------------------------------------------------
@@ -301,9 +294,9 @@ class Records(Task):
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return questions about the messages of one context, and a function that draws these."""
-        users, count = self.language.section("records")["users"], self.num_labels
+        users, count = self.language.section("records")["users"], LABELS
         labels = rng.sample([*self._sentences], count)
-        parts = self._parts(rng.sample(users, self.num_users), rng)
+        parts = self._parts(rng.sample(users, USERS), rng)
         # The subjects of each part by falling frequency.
         ranked = [rng.sample(labels, count) for _ in parts]
         questions = self._questions(index, rng, queries, labels, len(parts))

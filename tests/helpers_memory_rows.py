@@ -59,7 +59,7 @@ def write(folder, rows, settings):
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
-    about = {"metrics": {}, "primary_em": "norm", "telemetry": {}, "settings": settings}
+    about = {"metrics": {}, "settings": settings}
     (folder / "metrics.json").write_text(json.dumps(about), encoding="utf-8")
 
 

@@ -19,7 +19,6 @@ from helpers_memory import Student, finished, kept, matrix, metrics, rows
 
 from conftest import ROOT, python
 from rulerlib import languages, models
-from rulerlib.errors import ParameterError
 from rulerlib.memory import bench, measures, presets
 from rulerlib.memory.measures import METRICS
 from rulerlib.memory.rag import Rag
@@ -36,7 +35,6 @@ from rulerlib.samples import Sample, read
         (["--sizes", "2,2"], r"sizes is \[2, 2\], but must be a list without"),
         (["--length", "30", "--suites", "episodic"], r"length is 30, but must be at least \d+"),
         (["--set", "gatte=false"], r"setting is 'gatte'.*did you mean 'gate'"),
-        (["--primary-em", "loose"], r"primary_em is 'loose', but must be one of norm, raw"),
         (
             ["--engine", "reference", "--engine-option", "tokenizer=words"],
             r"use_chat_template is True, but must be False, because the tokenizer 'words' has no",
@@ -127,17 +125,6 @@ def test_every_number_follows_from_the_files(student, tmp_path, suite, language)
     assert by_name["oracle"] >= max(by_name.values())
 
 
-def test_the_primary_exact_match_is_a_choice(student, tmp_path, monkeypatch):
-    monkeypatch.setattr(student, "answer", lambda prompt: "29. JULI.")
-    for primary in ("norm", "raw"):
-        (job,) = matrix(tmp_path, preset_names=["oracle"], primary_em=primary)
-        assert not finished([job])
-        about = json.loads(job.file(METRICS).read_text("utf-8"))
-        assert about["primary_em"] == primary
-        assert metrics(job)["em"] == metrics(job)[f"em_{primary}"]
-        assert [row["em"] for row in rows(job)] == [row[f"em_{primary}"] for row in rows(job)]
-
-
 @pytest.mark.parametrize(
     ("language", "answer", "violates"),
     [("da", "29. juli", 0), ("en", "29 July", 0), ("da", "Den 29. juli.", 1), ("da", "Ulrun.", 1)],
@@ -173,19 +160,6 @@ def test_prompts_hold_as_many_texts_as_fit(student, tmp_path, preset, last, leng
             too_long = too_long or count("\n".join([*kept_texts, more])) > tokens
         assert too_long
     assert [int(row["cut"]) > 0 for row in rows(job)] == [True, True]
-
-
-def test_memories_that_are_compared_recall_as_many_tokens(student, tmp_path):
-    mine = tmp_path / "mine.yaml"
-    same = "system_prompt: 'Answer with the exact shortest span from the prompt. No explanations.'"
-    mine.write_text(f"system: rag\nrecall_tokens: 500\n{same}\n", "utf-8")
-    works = matrix(tmp_path, preset_names=["rag", str(mine)])
-    with pytest.raises(ParameterError, match=r"recall_tokens of mine-\w+ is 500, but must be 192"):
-        bench.check(works)
-    # A preset that is asked in another way is not compared.
-    mine.write_text("system: rag\nrecall_tokens: 500\n", "utf-8")
-    bench.check(matrix(tmp_path, preset_names=["rag", str(mine)]))
-    bench.check(matrix(tmp_path, preset_names="all"))
 
 
 def test_a_system_receives_texts_and_questions_and_nothing_else(student, tmp_path, monkeypatch):
@@ -267,24 +241,17 @@ def test_a_memory_that_was_never_asked(student, tmp_path, monkeypatch):
     assert works[1].file(METRICS).exists(), "the others go on"
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda text, fact: text[:60], "A recalled text is not in the prompt"),
-        (lambda text, fact: f"{text} {fact.upper()}", "A prompt holds a taught text that was not"),
-    ],
-)
-def test_a_prompt_with_a_text_missing_or_leaked(student, tmp_path, monkeypatch, change, sentence):
+def test_a_prompt_with_a_leaked_text(student, tmp_path, monkeypatch):
     (job,) = matrix(tmp_path, preset_names=["rag"])
-    asked, unasked = bench.asked, job.recipe.first.facts[3].text
+    asked, unasked = bench.asked, job.recipe.first.facts[3].text.upper()
 
     def changed(language, question, texts):
         put = asked(language, question, texts)
-        return put._replace(text=change(put.text, unasked)) if len(texts) > 4 else put
+        return put._replace(text=f"{put.text} {unasked}") if len(texts) > 4 else put
 
     monkeypatch.setattr(bench, "asked", changed)
     (told,) = finished([job])
-    assert sentence in told
+    assert "A prompt holds a taught text that was not" in told
     assert student.asked == []
 
 

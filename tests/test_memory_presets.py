@@ -56,7 +56,6 @@ def test_the_wording_is_that_of_the_language(code):
     assert remembered.format(pack).system_prompt == wording["memory"]
     own = load("rag", {"system_prompt": "Be brief."})
     assert own.format(pack).system_prompt == "Be brief."
-    assert load("rag_worked").format(pack).system_prompt == wording["worked"]
     plain = load("rag", {"use_chat_template": False}).format(pack)
     assert (plain.system_prompt, plain.stop) == (wording["prompt"], ("\n",))
 

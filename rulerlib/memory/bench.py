@@ -46,7 +46,7 @@ from rulerlib.samples import Sample
 BESIDE = ("span_short", "random", "rag", "oracle")
 """The presets with which a memory of your own is compared."""
 
-AS_GIVEN = ("suites", "sizes", "seeds", "model", "engine", "root", "primary_em")
+AS_GIVEN = ("suites", "sizes", "seeds", "model", "engine", "root")
 """The options that `rulerlib.memory.work.expand` takes as they are."""
 
 MAX_BARE = 0.1
@@ -252,11 +252,8 @@ class Questions:
         )
 
     def _check_prompt(self, text: str, kept: Sequence[str], episode: Episode) -> None:
-        """Check that a prompt holds what was recalled, and nothing else of the episode."""
+        """Check that a prompt holds nothing of the episode but what was recalled."""
         prompt = self._frame.prompt(text, self._prefix)
-        for line in kept:
-            if line not in prompt:
-                raise GuardError(f"A recalled text is not in the prompt: {shortened(line, 120)}.")
         leaked = leak(beside(prompt, kept), [fact.text for fact in episode.facts])
         if leaked is not None:
             raise GuardError(
@@ -311,20 +308,12 @@ def check(works: Sequence[Work]) -> None:
     Raises
     ------
     ParameterError
-        If the model cannot take a system prompt or the length, if a question has no room, or if
-        memories that are compared have different ``recall_tokens``.
+        If the model cannot take a system prompt or the length, or if a question has no room.
     DataError, MissingExtraError
         If a tokenizer or a language pack cannot be read.
     """
-    model, limits = works[0].reader(), dict[Any, Any]()
+    model = works[0].reader()
     for job in works:
-        preset = job.preset
-        if preset.stores:
-            first = limits.setdefault(preset.format(job.pack), preset)
-            if preset.recall_tokens != first.recall_tokens:
-                allowed = f"{first.recall_tokens}, as in {first.short}, to be compared with it"
-                name = f"recall_tokens of {preset.short}"
-                raise ParameterError(name, preset.recall_tokens, allowed)
         prompts = Questions(job, model)
         for probe in job.recipe.first.probes:
             prompts.check_room(probe.text)
@@ -351,7 +340,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--model", default="lille", help="a folder, a hub name, or lille")
     add("--engine", default="transformers", help=", ".join(models.ENGINES))
     add("--length", default="2048", help="tokens of a prompt and its answer (2048)")
-    add("--primary-em", default="norm", metavar="EM", help="norm or raw (norm)")
     for name, text in (
         ("--knob", "a knob of the suites that have it"),
         ("--set", "a setting of the presets that have it: gate=false, k=3"),

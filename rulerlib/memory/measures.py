@@ -45,8 +45,8 @@ KS = (1, 5, 10)
 """The numbers of texts for which recall is reported."""
 
 MEASURES = ("em", "em_raw", "em_norm", "f1", "f1_norm")
-"""The scores of an answer: the primary exact match, exact match to the letter, exact match up to
-case, punctuation and articles, and the F1 of words separated by white space, also normalized."""
+"""The scores of an answer: exact match up to case, punctuation and articles (``em``, ``em_norm``),
+exact match to the letter, and the F1 of words separated by white space, also normalized."""
 
 FAULTS = ("overlong", "format_violation", "too_long", "cut_off")
 """What is counted beside the scores: faults of form, golds longer than the room for an answer, and
@@ -154,8 +154,8 @@ def rows(job: Work) -> Iterator[dict[str, Any]]:
     golds = Counter(gold for each in given for gold in {*each.outputs})
     # The answer that is right most often; of several, the first in the alphabet.
     constant = min(golds, key=lambda text: (-golds[text], text))
-    times = _telemetry(job).get("microseconds")
-    recipe = job.recipe
+    telemetry, recipe = job.file(TELEMETRY), job.recipe
+    times = samples.read_object(telemetry)["microseconds"] if telemetry.exists() else None
     names = ("suite", "language", "profile", "size", "seed")
     same = {name: getattr(recipe, name) for name in names}
     same |= {"preset": job.preset.short, "model": job.cell.model}
@@ -183,11 +183,6 @@ def rows(job: Work) -> Iterator[dict[str, Any]]:
         }
 
 
-def _telemetry(job: Work) -> dict[str, Any]:
-    path = job.file(TELEMETRY)
-    return samples.read_object(path) if path.exists() else {}
-
-
 def _scored(answer: Prediction, job: Work) -> dict[str, Any]:
     """Return what an answer is worth."""
     pred, golds, code = answer.pred, answer.outputs, job.recipe.language
@@ -199,7 +194,7 @@ def _scored(answer: Prediction, job: Work) -> dict[str, Any]:
     said = Counter(pred.split())
     wanted = [Counter(gold.split()) for gold in golds]
     return {
-        "em": int(values[f"em_{job.primary_em}"]),
+        "em": int(values["em_norm"]),
         "em_raw": int(values["em_raw"]),
         "em_norm": int(values["em_norm"]),
         "f1": max(f1((said & gold).total(), said.total(), gold.total()) for gold in wanted),
@@ -290,13 +285,9 @@ def write(job: Work) -> None:
         "n": len(table),
         "diagnostics": {name: sums[name] for name in FAULTS},
     }
-    telemetry = _telemetry(job)
-    telemetry.pop("microseconds", None)
     preset, knobs = job.preset, job.recipe.changes
     values = {
         "metrics": {job.recipe.suite: metrics},
-        "primary_em": job.primary_em,
-        "telemetry": telemetry,
         "settings": {
             "work": {"preset": preset.name, "changes": preset.changes, "knobs": knobs},
             "preset": preset.to_dict(),
@@ -321,10 +312,9 @@ def is_measured(job: Work) -> bool:
     path = job.file(METRICS)
     if not path.exists():
         return False
-    values = samples.read_object(path)
-    was, now = values["settings"]["preset"], job.preset.to_dict()
+    was, now = samples.read_object(path)["settings"]["preset"], job.preset.to_dict()
     store.compare(path, was, now, remedy=f"remove {path.parent}, or choose another root")
-    return bool(values["primary_em"] == job.primary_em)
+    return True
 
 
 def _cell(value: Any) -> Any:

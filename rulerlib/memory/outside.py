@@ -12,21 +12,21 @@ It is a class that Python can import, with these methods:
 
 Each episode has a folder of its own. The class is created anew for each session and for the
 questions. It runs in a process of its own with an empty working directory, which receives texts or
-questions as JSON and nothing else; teaching and asking use two processes. This is no sandbox: the
+questions and nothing else; teaching and asking use two processes. This is no sandbox: the
 process has the user's rights, so run memories that you do not trust in a container.
 """
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import json
 import multiprocessing
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, Self
 
@@ -110,23 +110,17 @@ class OutsideMemory:
     """
 
     def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
-        self._name, self._k, self.requests = name, settings["k"], 0
+        self._name, self.requests = name, 0
         self._empty = tempfile.TemporaryDirectory(prefix="rulerlib-")
+        given = name, dict(settings), self._empty.name
         spawn = multiprocessing.get_context("spawn")
-        self._pipe, theirs = spawn.Pipe()
-        self._process = spawn.Process(
-            target=_serve, args=(theirs, name, json.dumps(settings), self._empty.name), daemon=True
-        )
-        self._process.start()
-        theirs.close()
+        self._process = ProcessPoolExecutor(1, spawn, initializer=_open, initargs=given)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pipe.close()
-        self._process.join(10)
-        self._process.kill()
+        self._process.shutdown()
         self._empty.cleanup()
 
     def teach(self, folder: Path, texts: Sequence[Text]) -> dict[str, float]:
@@ -137,8 +131,7 @@ class OutsideMemory:
         DataError
             If a method of the memory fails.
         """
-        told = [{"text": text, **vars(text)} for text in texts]
-        stats: dict[str, float] = self._call("teach", str(folder), told)
+        stats: dict[str, float] = self._call("teach", folder, texts)
         return stats
 
     def recall(self, folder: Path, questions: Sequence[str]) -> Recalls:
@@ -149,48 +142,44 @@ class OutsideMemory:
         DataError
             If a method of the memory fails, or it returns anything but at most ``k`` texts.
         """
-        recalls = []
-        for texts, seconds in self._call("recall", str(folder), [*questions]):
-            right = isinstance(texts, list) and len(texts) <= self._k
-            if not right or not all(isinstance(text, str) for text in texts):
-                raise DataError(
-                    f"{self._name}: recall did not return a list of at most {self._k} texts."
-                )
-            recalls.append(([Recalled(text) for text in texts], seconds))
+        recalls = self._call("recall", folder, questions)
         self.requests += len(recalls)
-        return recalls
+        return [([Recalled(text) for text in texts], seconds) for texts, seconds in recalls]
 
-    def _call(self, *message: Any) -> Any:
-        """Send a message to the process, and return its answer."""
+    def _call(self, method: str, *given: Any) -> Any:
+        """Call a method of `Memory` in the process."""
         try:
-            self._pipe.send_bytes(json.dumps(message).encode())
-            answer = json.loads(self._pipe.recv_bytes())
-        except (EOFError, OSError) as error:
-            self._process.join(10)
-            code = self._process.exitcode
-            raise DataError(f"{self._name}: its process ended (exit code {code}).") from error
-        if "error" in answer:
-            raise DataError(f"{self._name}: {message[0]} failed ({answer['error']}).")
-        return answer["value"]
+            return self._process.submit(_called, method, *given).result()
+        except BrokenProcessPool as error:
+            raise DataError(f"{self._name}: its process ended.") from error
+        except DataError as error:
+            raise DataError(f"{self._name}: {error}") from error
 
 
-def _serve(pipe: Any, name: str, settings: str, empty: str) -> None:
-    """Answer the messages of `OutsideMemory` in a process of its own."""
+# The memory of the process of an `OutsideMemory`, and how many texts it recalls at most.
+_opened: list[tuple[Memory, int]] = []
+
+
+def _open(name: str, settings: dict[str, Any], empty: str) -> None:
+    """Prepare a process of `OutsideMemory`."""
     sys.argv = [""]
-    kind, options = plugins.load("system", name, WANTED), json.loads(settings)
+    kind, k = plugins.load("system", name, WANTED), settings.pop("k")
     os.chdir(empty)
-    k = options.pop("k")
-    memory = Memory(lambda folder: kind(folder, **options), k)
-    with contextlib.suppress(EOFError):
-        while True:
-            method, folder, values = json.loads(pipe.recv_bytes())
-            answer: dict[str, Any]
-            try:
-                if method == "teach":
-                    texts = [Text(**text) for text in values]
-                    answer = {"value": memory.teach(Path(folder), texts)}
-                else:
-                    answer = {"value": memory.recall(Path(folder), values)}
-            except Exception as error:
-                answer = {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}
-            pipe.send_bytes(json.dumps(answer, default=repr).encode())
+    _opened.append((Memory(lambda folder: kind(folder, **settings), k), k))
+
+
+def _called(method: str, folder: Path, given: Sequence[str]) -> Any:
+    """Return what a method of the memory returns, as plain data."""
+    memory, k = _opened[0]
+    try:
+        found = getattr(memory, method)(folder, given)
+    except Exception as error:
+        told = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise DataError(f"{method} failed ({told}).") from None
+    if method == "teach":
+        return {key: float(value) for key, value in found.items()}
+    for texts, _ in found:
+        right = isinstance(texts, list) and len(texts) <= k
+        if not right or not all(isinstance(text, str) for text in texts):
+            raise DataError(f"recall did not return a list of at most {k} texts.")
+    return [([str.__str__(text) for text in texts], seconds) for texts, seconds in found]

@@ -43,9 +43,6 @@ NAMES = (
 )  # fmt: skip
 """The presets that come with the project, in the order of the tables."""
 
-WORKED = ("rag_worked", "oracle_worked")
-"""Two more, with two worked examples, for models that begin with a sentence."""
-
 IN_CONTEXT = ("none", "all", "needed")
 """What the prompt holds if there is no memory system: no fact, all facts, or the needed ones."""
 
@@ -84,8 +81,8 @@ class Preset:
         Whether the chat template of the model is used. Otherwise the system prompt begins the
         plain text, and a line break ends the answer.
     system_prompt
-        The system message. The names in ``memory.toml`` (``prompt``, ``memory``, ``worked``) and
-        their English wordings mean the wording of each language. If None, there is no message.
+        The system message. The names in ``memory.toml`` (``prompt``, ``memory``) and their
+        English wordings mean the wording of each language. If None, there is no message.
     max_new_tokens
         The maximum length of an answer, in tokens.
     changes
@@ -215,7 +212,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     Parameters
     ----------
     name
-        One of `NAMES` or `WORKED`, the path of a file that ends in ``.yaml``, or a class
+        One of `NAMES`, the path of a file that ends in ``.yaml``, or a class
         ``package.module:Memory``, which is asked in the same way as ``rag``.
     changes
         Settings by name: those of the system, and `OWN`.
@@ -227,7 +224,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     DataError
         If the file cannot be read.
     """
-    if name in (*NAMES, *WORKED):
+    if name in NAMES:
         return _read(name, PRESETS / f"{name}.yaml").changed(changes or {})
     name = plugins.full_name("system", name)
     if plugins.is_plugin(name):
@@ -236,7 +233,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         path = files.named("preset", name, "the name of a preset, or a file in .yaml")
         preset = _read(path.stem, path)
     else:
-        raise ParameterError("preset", name, nearest(name, (*NAMES, *WORKED)))
+        raise ParameterError("preset", name, nearest(name, NAMES))
     text = json.dumps(preset.to_dict(), sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode()).hexdigest()[:4]
     return dataclasses.replace(preset, name=f"{preset.name}-{digest}").changed(changes or {})

@@ -394,7 +394,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from rulerlib.memory import tables
 
     path = Path(given.root).expanduser() / "report.html"
-    print(f"The page: {tables.write_page(path, [job.folder for job in works], stopped)}")
+    tables.write_page(path, [job.folder for job in works])
+    print(f"The page: {path}")
     return 1 if stopped else 0
 
 

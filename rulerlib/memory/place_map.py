@@ -17,23 +17,14 @@ walked in both directions, each step leads both ways. Routes are planned breadth
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
 from typing import NamedTuple
 
 from rulerlib.memory.episodes import told
-from rulerlib.memory.prompting import wording
 from rulerlib.memory.search import WordSearch
 from rulerlib.memory.sentences import ReadQuestion, reader
-from rulerlib.memory.spatial import letters, opposites
+from rulerlib.memory.spatial import Steps, letters, observed
 from rulerlib.memory.system import Recalled, System, recalled
-
-
-class Step(NamedTuple):
-    """A step on the map: its letter, the place it leads to, and the position of its text."""
-
-    letter: str
-    there: str
-    text: int
 
 
 class Map(NamedTuple):
@@ -42,36 +33,35 @@ class Map(NamedTuple):
     Attributes
     ----------
     steps
-        The steps from each place, by their letters.
-    opening
-        The position of the text that says that paths lead both ways, or None; then they do not.
+        For each place, the place that each letter of a direction leads to.
+    told
+        The position of the text that tells the step between two places.
+    openings
+        The positions of the texts that say that paths lead both ways; without any, they do not.
     words
         For questions that are not about a route.
     """
 
-    steps: dict[str, dict[str, Step]]
-    opening: int | None
+    steps: Steps
+    told: dict[tuple[str, str], int]
+    openings: list[int]
     words: WordSearch
 
-    def follow(self, start: str, route: Iterable[str]) -> list[Step]:
-        """Return the steps with some letters; empty if one of them is not on the map."""
-        steps, place = list[Step](), start
-        for letter in route:
-            if letter not in self.steps.get(place, {}):
-                return []
-            steps.append(self.steps[place][letter])
-            place = steps[-1].there
-        return steps
+    def follow(self, start: str, moves: list[str]) -> list[str]:
+        """Return the places on a walk; empty if a step is not on the map."""
+        places = [start]
+        for letter in moves:
+            places.append(self.steps.get(places[-1], {}).get(letter, ""))
+        return places if all(places) else []
 
-    def plan(self, start: str, goal: str) -> list[Step]:
-        """Return the steps of a shortest route; empty if there is none."""
-        routes: dict[str, list[Step]] = {start: []}
-        queue = [start]
+    def plan(self, start: str, goal: str) -> list[str]:
+        """Return the places on a shortest route; empty if there is none."""
+        routes, queue = {start: [start]}, [start]
         for place in queue:
-            for step in self.steps.get(place, {}).values():
-                if step.there not in routes:
-                    routes[step.there] = [*routes[place], step]
-                    queue.append(step.there)
+            for there in self.steps.get(place, {}).values():
+                if there not in routes:
+                    routes[there] = [*routes[place], there]
+                    queue.append(there)
         return routes.get(goal, [])
 
 
@@ -90,19 +80,17 @@ class PlaceMap(System):
 
     def build(self) -> Map:
         """See `System`; of contradicting steps the latest one counts."""
-        facts = [reader(self.language).fact(text) for text in self.texts]
-        openings = [n for n, fact in enumerate(facts) if fact and fact.kind == "opening"]
-        places = Map({}, openings[-1] if openings else None, WordSearch(self.texts))
-        directions, opposite = letters(self.language), opposites(self.language)
-        for number, fact in enumerate(facts):
-            if fact and fact.kind == "step":
+        read = map(reader(self.language).fact, self.texts)
+        facts = {number: fact for number, fact in enumerate(read) if fact}
+        openings = [number for number, fact in facts.items() if fact.kind == "opening"]
+        steps, numbers = observed(facts.values(), self.language, bool(openings)), {}
+        for number, fact in facts.items():
+            if fact.kind == "step":
                 here, there = fact.values["from"], fact.values["to"]
-                letter = directions[fact.values["direction"]]
-                places.steps.setdefault(here, {})[letter] = Step(letter, there, number)
+                numbers[here, there] = number
                 if openings:
-                    back = Step(opposite[letter], here, number)
-                    places.steps.setdefault(there, {})[back.letter] = back
-        return places
+                    numbers[there, here] = number
+        return Map(steps, numbers, openings, WordSearch(self.texts))
 
     def search(self, index: Map, question: str) -> list[Recalled]:
         """See `System`."""
@@ -116,24 +104,27 @@ class PlaceMap(System):
 
     def _planned(self, places: Map, query: ReadQuestion) -> list[Recalled]:
         """Return the plan for a question and the texts that it follows from; empty if none."""
-        start, plan = query.values["start"], wording(self.language)["plan"]
+        start, plan = query.values["start"], self.language.section("memory")["plan"]
         if query.kind == "stand":
             directions = letters(self.language)
-            steps = places.follow(start, [directions[move] for move in query.moves])
+            way = places.follow(start, [directions[move] for move in query.moves])
         else:
-            steps = places.plan(start, query.values["goal"])
-        if not steps:
+            way = places.plan(start, query.values["goal"])
+        pairs = [*itertools.pairwise(way)]
+        if not pairs:
             return []
-        words = {"a": start, "b": steps[-1].there}
+        words = {"a": start, "b": way[-1]}
         if query.kind == "stand":
             text, _ = told(plan["walk"], {**words, "moves": ", ".join(query.moves)})
         else:
             spatial = self.language.section("spatial")
-            unit = spatial["words"]["units"][len(steps) != 1]
-            length = spatial["golds"]["length"].format(number=len(steps), unit=unit)
-            route = "".join(step.letter for step in steps)
+            unit = spatial["words"]["units"][len(pairs) != 1]
+            length = spatial["golds"]["length"].format(number=len(pairs), unit=unit)
+            route = ""
+            for here, there in pairs:
+                beside = places.steps[here]
+                route += next(letter for letter in beside if beside[letter] == there)
             text, _ = told(plan["way"], {**words, "length": length, "route": route})
-        numbers = [*dict.fromkeys(step.text for step in steps)]
-        numbers += [] if places.opening is None else [places.opening]
+        numbers = dict.fromkeys([*(places.told[pair] for pair in pairs), *places.openings[-1:]])
         texts = [self.texts[number] for number in numbers]
         return [Recalled(text, tuple(each.number for each in texts)), *recalled(texts)]

@@ -29,7 +29,6 @@ from rulerlib import files, languages, plugins
 from rulerlib.errors import ParameterError, dictionary, nearest, one_of, validated
 from rulerlib.languages import Language
 from rulerlib.memory import outside
-from rulerlib.memory.prompting import wording
 from rulerlib.memory.system import System
 from rulerlib.parsing import settings_file
 from rulerlib.prompts import Decoding, PromptFormat
@@ -134,9 +133,12 @@ class Preset:
     def format(self, language: Language) -> PromptFormat:
         """Return how questions are asked in a language."""
         text = self.system_prompt
-        for name, english in wording(languages.load("en"))["system"].items():
-            if self.system_prompt in (name, english):
-                text = wording(language)["system"][name]
+        english, own = (
+            pack.section("memory")["system"] for pack in (languages.load("en"), language)
+        )
+        for name in english:
+            if self.system_prompt in (name, english[name]):
+                text = own[name]
         # A chat has turns that end; in plain text a line break ends the answer.
         stop = () if self.use_chat_template else ("\n",)
         return PromptFormat(chat=self.use_chat_template, system_prompt=text, stop=stop)
@@ -242,11 +244,6 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
 def _read(name: str, path: Path, **others: Any) -> Preset:
     """Return the preset in a file, with some other values."""
     values = {**settings_file(path, "a list of settings"), **others}
-    try:
-        for setting in values:
-            one_of("the setting", setting, ("system", "settings", *OWN))
-        if "system" not in values:
-            raise ParameterError("system", None, "given")
-        return Preset(name, **values)
-    except ParameterError as error:
-        raise ParameterError(error.parameter, error.value, f"{error.allowed}, in {path}") from error
+    for setting in values:
+        one_of(f"the setting in {path}", setting, ("system", "settings", *OWN))
+    return Preset(name, values.pop("system", None), **values)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rulerlib.languages import Language
 from rulerlib.memory.episodes import told
@@ -41,17 +41,6 @@ class PromptedQuestion(NamedTuple):
     parts: list[Part]
 
 
-def wording(language: Language) -> dict[str, Any]:
-    """Return the wording of a language for memories.
-
-    Raises
-    ------
-    DataError
-        If it is missing or incomplete.
-    """
-    return language.section("memory")
-
-
 def asked(language: Language, question: str, recalled: Sequence[str]) -> PromptedQuestion:
     """Return the prompt of a question with unchanged recalled texts.
 
@@ -65,7 +54,7 @@ def asked(language: Language, question: str, recalled: Sequence[str]) -> Prompte
     DataError
         If the language has no wording for memories.
     """
-    ask = wording(language)["ask"]
+    ask = language.section("memory")["ask"]
     words = {"question": question, "facts": "\n".join(recalled)}
     text, at = told(ask["known" if recalled else "alone"], words)
     parts = [Part("question", *at["question"])]

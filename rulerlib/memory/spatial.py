@@ -143,18 +143,14 @@ def letters(language: Language) -> dict[str, str]:
     return {table[name][0]: table[name][1] for name in DIRECTIONS}
 
 
-def opposites(language: Language) -> dict[str, str]:
-    """Return the letter of the opposite direction by the letter of each direction."""
-    north, east, south, west = letters(language).values()
-    return {north: south, east: west, south: north, west: east}
-
-
 def observed(
     facts: Iterable[Fact | ReadFact], language: Language, back: bool = True
 ) -> dict[str, dict[str, str]]:
     """Return the map that some facts tell; with ``back``, steps lead both ways."""
     steps: dict[str, dict[str, str]] = {}
-    directions, opposite = letters(language), opposites(language)
+    directions = letters(language)
+    north, east, south, west = directions.values()
+    opposite = {north: south, east: west, south: north, west: east}
     for fact in facts:
         if "direction" in fact.values:
             letter = directions[fact.value("direction")]

@@ -17,7 +17,6 @@ be about one episode; see `rulerlib.intervals.clustered`. An empty table says wh
 
 from __future__ import annotations
 
-import html
 import json
 import math
 from collections import Counter
@@ -187,11 +186,8 @@ def _averaged(
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the scores: ``n``, the means and intervals of `SCORES`, and the shares `ENDINGS`."""
-
-    def average(part: pd.DataFrame) -> Mapping[Any, Any]:
-        return {**means(part, *SCORES), **part[ENDINGS].mean()}
-
-    return _averaged(rows, "No question was asked.", average)
+    why = "No question was asked."
+    return _averaged(rows, why, lambda part: {**means(part, *SCORES), **part[ENDINGS].mean()})
 
 
 def store_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -252,11 +248,8 @@ def capacity(rows: pd.DataFrame) -> pd.DataFrame:
     asked = asked.drop_duplicates([*QUESTION, "model", "preset"], keep="last")
     asked = asked.assign(facts=asked["taught"].astype(int))
     by = ["model", "language", "preset", "facts"]
-
-    def average(part: pd.DataFrame) -> Mapping[Any, Any]:
-        return means(part, "em", "recall_at_5")
-
-    return _averaged(asked, f"The suite {CAPACITY} was not asked.", average, by)
+    why = f"The suite {CAPACITY} was not asked."
+    return _averaged(asked, why, lambda part: means(part, "em", "recall_at_5"), by)
 
 
 # --- Floors and comparisons -------------------------------------------------------------------
@@ -265,11 +258,8 @@ def capacity(rows: pd.DataFrame) -> pd.DataFrame:
 def floors(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the scores that need no memory: `CONTROLS`, NaN if unknown."""
     asked = rows.drop_duplicates([*QUESTION, "model", "size"])
-
-    def average(part: pd.DataFrame) -> Mapping[Any, Any]:
-        return dict(part[CONTROLS].mean())
-
-    return _averaged(asked, "No question was asked.", average, BY[:-1])
+    why = "No question was asked."
+    return _averaged(asked, why, lambda part: dict(part[CONTROLS].mean()), BY[:-1])
 
 
 def compared(rows: pd.DataFrame) -> pd.DataFrame:
@@ -327,23 +317,17 @@ PAGE = {
 """The tables of a page, by their headings."""
 
 
-def write_page(path: Path, folders: Iterable[Path], stopped: Sequence[str] = ()) -> Path:
-    """Write a page with the tables of some runs, and what stopped others; return its path.
+def write_page(path: Path, folders: Iterable[Path]) -> None:
+    """Write a page with the tables of some runs.
 
     Raises
     ------
     ParameterError
         If the file cannot be written.
     """
-    style = "body{font-family:sans-serif}td,th{padding:.2em .6em;text-align:right}"
-    parts = [f"<!doctype html><meta charset='utf-8'><title>Memories</title><style>{style}</style>"]
-    parts += [f"<p>{html.escape(sentence)}</p>" for sentence in stopped]
     rows = of_runs(folders)
-    for heading, tabulate in PAGE.items():
-        shown = tabulate(rows)
-        if len(shown):
-            text = shown.to_html(index=False, border=0, na_rep="", float_format="{:.3f}".format)
-            parts.append(f"<h2>{heading}</h2>{text}")
     with files.replacing(path) as file:
-        file.write("\n".join(parts))
-    return path
+        file.write("<!doctype html><meta charset='utf-8'><title>Memories</title>\n")
+        for heading, tabulate in PAGE.items():
+            shown = tabulate(rows).to_html(index=False, na_rep="", float_format="{:.3f}".format)
+            file.write(f"<h2>{heading}</h2>\n{shown}\n")

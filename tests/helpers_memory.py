@@ -6,21 +6,14 @@ these facts are in its prompt.
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import io
-import itertools
-import multiprocessing
-import signal
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 from helpers_model import Parrot
-from helpers_store import die_at
 
 from conftest import CHAT_TEMPLATE
-from rulerlib import models
 from rulerlib.errors import RulerError
 from rulerlib.memory import bench, measures
 from rulerlib.memory.suites import Recipe
@@ -106,34 +99,6 @@ def read_table(path: Path) -> list[dict[str, str]]:
 def metrics(job: Work) -> dict[str, Any]:
     """Return the metrics of the suite in ``metrics.json``."""
     return read_object(job.file(METRICS))["metrics"][job.recipe.suite]
-
-
-def shoot(names: list[str], root: str, every: int) -> None:
-    """Run some presets in processes that are killed, each one later than the one before.
-
-    Each process resumes what the one before it left. Prints how many were killed. The caller must
-    have only one thread, because it is forked.
-    """
-    forked, shots = multiprocessing.get_context("fork"), 0
-    for step in itertools.count(2, every):
-        process = forked.Process(target=_stepping, args=(names, step, Path(root)))
-        process.start()
-        process.join(120)
-        if process.exitcode == 0:
-            break
-        assert process.exitcode == -signal.SIGKILL
-        shots += 1
-    print(shots)
-
-
-def _stepping(names: list[str], step: int, root: Path) -> None:
-    """Run the work until the process opens its n-th file."""
-    student = Student(root)
-    models.load = lambda *_, **__: student  # type: ignore[assignment]
-    die_at(step, root)
-    with contextlib.redirect_stdout(io.StringIO()):
-        stopped = finished(matrix(root, preset_names=names))
-    assert not stopped, stopped
 
 
 def kept(folder: Path) -> dict[str, Any]:

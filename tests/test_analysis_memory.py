@@ -145,38 +145,6 @@ def test_the_tables_of_the_book_come_back_as_they_were(root, rows, tmp_path):
             pd.testing.assert_frame_equal(there, table, check_dtype=False, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("seed", "episodes", "probes", "effect"),
-    [(0, 30, 4, 0.1), (1, 60, 2, 0.5)],
-)
-def test_a_difference_and_its_interval_are_those_of_clusters(seed, episodes, probes, effect):
-    """Against the cluster-robust standard error of the differences, by plain Python.
-
-    Answers about one episode tend to be alike.
-    """
-    rng = random.Random(seed)
-    drawn = []
-    for index in range(episodes * probes):
-        base = rng.random() < random.Random(f"{seed} {index // probes}").random() * 0.6
-        better = base or rng.random() < effect
-        for preset, value in (("span_short", base), ("rag", better)):
-            made = row("episodic", preset, index, random.Random(1), size=episodes, probes=probes)
-            drawn.append({**made, "em": float(value), "knobs": "", "asked": ""})
-    rows = pd.DataFrame(drawn).assign(unit=[each["episode"] for each in drawn])
-    found = only(tables.compared(rows), preset="rag")
-    first = rows[rows["preset"] == "rag"].sort_values("index")
-    second = rows[rows["preset"] == "span_short"].sort_values("index")
-    away = (first["em"].to_numpy() - second["em"].to_numpy()).tolist()
-    assert found["n"] == len(away)
-    assert found["difference"] == pytest.approx(sum(away) / len(away))
-    assert found["mean"] - found["baseline"] == pytest.approx(found["difference"])
-    error = clustered_error(away, first["episode"].tolist())
-    half = (found["high"] - found["low"]) / 2
-    # Few clusters and nearly equal means get wider intervals than the normal quantile gives.
-    assert 0.9 * 1.96 * error < half < 1.6 * 1.96 * error + 0.005
-    assert found["low"] <= found["difference"] <= found["high"]
-
-
 def test_pairing_needs_the_same_questions_and_seeds_are_not_mixed(tmp_path):
     runs(tmp_path, presets=("span_short", "rag"), suites=("episodic",), size=10, seeds=(1, 2))
     runs(tmp_path, presets=("rag",), suites=("episodic",), size=10, seeds=(3,))

@@ -179,17 +179,6 @@ def test_a_memory_process_holds_no_answers(student, tmp_path, module, monkeypatc
     assert not any(question in text for question in questions for text in teaching)
 
 
-def test_random_texts_are_the_floor(student, tmp_path, module):
-    name = module(KEEPS + "        import random; return random.sample(texts, k)\n")
-    names = [preset(tmp_path, name), "random", "rag"]
-    works = matrix(tmp_path / "runs", preset_names=names, sizes=[40])
-    assert not finished(works)
-    mine, floor, rag = (score(job)[1] for job in works)
-    assert abs(mine - floor) < 0.25 < rag
-    assert 0.1 < floor < 0.4, "five of twenty facts"
-    assert "random" in presets.NAMES
-
-
 # --- Guards --------------------------------------------------------------------------------------
 
 CHEATS = [

@@ -17,7 +17,6 @@ pytest.importorskip("numpy")
 
 from helpers_memory import Student, finished, kept, matrix, metrics, rows
 
-from conftest import ROOT, python
 from rulerlib import languages, models
 from rulerlib.memory import bench, measures, presets
 from rulerlib.memory.measures import METRICS
@@ -193,23 +192,24 @@ def test_a_system_receives_texts_and_questions_and_nothing_else(student, tmp_pat
 # --- Runs that resume ----------------------------------------------------------------------------
 
 
-def test_a_run_that_is_killed_anywhere_ends_with_the_same_files(tmp_path, monkeypatch):
-    """Each process is killed before it opens, renames or removes its n-th file."""
-    whole, mine = tmp_path / "whole", tmp_path / "mine.yaml"
-    mine.write_text("system: outside.memory:Memory\n", "utf-8")
-    names = ["memory/hei_nw", "rag", "oracle", str(mine)]
-    works = matrix(whole, preset_names=names)
+@pytest.mark.parametrize(
+    "place",
+    ["memory.system.System.close", "store.write_questions", "files.write_object",
+     "predict.predict", "memory.measures.write"],
+)  # fmt: skip
+def test_an_interrupted_run_ends_with_the_same_files(tmp_path, monkeypatch, place):
+    def run(root):
+        student = Student(root)
+        monkeypatch.setattr(models, "load", lambda *_, **__: student)
+        assert not finished(matrix(root, preset_names=["oracle", "memory/hei_nw"]))
+
+    run(tmp_path / "whole")
     with monkeypatch.context() as patch:
-        student = Student(whole)
-        patch.setattr(models, "load", lambda *_, **__: student)
-        assert not finished(works)
-    expected = kept(whole)
-    root = tmp_path / "shot"
-    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r})\nimport helpers_memory\n"
-    shooter = python(f"{code}helpers_memory.shoot({names!r}, {str(root)!r}, every=5)")
-    assert shooter.returncode == 0, shooter.stderr
-    assert json.loads(shooter.stdout.splitlines()[-1]) >= 8
-    assert kept(root) == expected
+        patch.setattr(f"rulerlib.{place}", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "mine")
+    run(tmp_path / "mine")
+    assert kept(tmp_path / "mine") == kept(tmp_path / "whole")
 
 
 def test_a_finished_run_is_not_done_again(student, tmp_path, monkeypatch):

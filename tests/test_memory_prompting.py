@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,22 +17,6 @@ HOSTILE = [
     "Answer:", "", " ", "æ å ø 🙂", "\0",
 ]  # fmt: skip
 TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=20)), max_size=6)
-
-
-@pytest.mark.parametrize(
-    ("language", "whole", "prefix"),
-    [
-        (EN, "What is known:\nA saw B.\nB saw C.\n\nQuestion: Who saw C?", "\nAnswer:"),
-        (DA, "Det her vides:\nA saw B.\nB saw C.\n\nSpørgsmål: Who saw C?", "\nSvar:"),
-    ],
-)
-def test_a_prompt_is_worded_the_same_for_all(language, whole, prefix):
-    prompt = asked(language, "Who saw C?", ["A saw B.", "B saw C."])
-    assert (prompt.text, prompt.answer_prefix) == (whole, prefix)
-    alone = asked(language, "Who saw C?", ())
-    assert (alone.text, alone.answer_prefix) == ("Who saw C?", prefix)
-    assert [part.role for part in alone.parts] == ["question"]
-    assert asked(language, "Who saw C?", []) == alone
 
 
 @settings(max_examples=60)

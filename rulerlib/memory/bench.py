@@ -20,7 +20,6 @@ import itertools
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from operator import attrgetter
@@ -147,15 +146,14 @@ class Questions:
     def _recalled(self) -> list[Sample]:
         """Return the questions of a memory: for each episode teach, close, reopen, ask."""
         job, name = self._job, self._job.preset.short
-        made, recalls, stats, bare = list[Sample](), Recalls(), Counter[str](), 0
+        made, recalls, bare = list[Sample](), Recalls(), 0
         temporary = tempfile.TemporaryDirectory(prefix="rulerlib-")
         with temporary as root, _memory(job) as teacher, _memory(job) as asker:
             for number, episode in enumerate(job.recipe):
                 folder = Path(root) / str(number)
                 folder.mkdir()
                 for _, facts in itertools.groupby(episode.facts, key=attrgetter("session")):
-                    counted = teacher.teach(folder, [Text.of(fact) for fact in facts])
-                stats.update(counted)
+                    teacher.teach(folder, [Text.of(fact) for fact in facts])
                 taught = _hashes(folder)
                 found = asker.recall(folder, [probe.text for probe in episode.probes])
                 if _hashes(folder) != taught:
@@ -173,8 +171,7 @@ class Questions:
             with files.saving(kept):
                 shutil.rmtree(kept, ignore_errors=True)
                 shutil.copytree(root, kept)
-            telemetry = {"requests": len(recalls), **stats, "microseconds": times}
-            files.write_object(job.file(TELEMETRY), telemetry)
+            files.write_object(job.file(TELEMETRY), {"microseconds": times})
         return made
 
     @property

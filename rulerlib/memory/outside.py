@@ -6,8 +6,6 @@ It is a class that Python can import, with these methods:
 - ``teach(texts)`` gets the texts of one session of an episode, each a `rulerlib.memory.system.Text`
   (a ``str`` with ``day``, ``session``, ``rewarded`` and ``pinned``);
 - ``recall(question, k)`` returns at most ``k`` texts: some that it was taught, or its own;
-- ``stats()`` is optional: numbers by name, which are written beside the answers; ``stored`` is the
-  number of texts that it keeps;
 - ``close()`` is optional.
 
 Each episode has a folder of its own. The class is created anew for each session and for the
@@ -31,7 +29,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from rulerlib import plugins
-from rulerlib.errors import DataError, ParameterError, is_number
+from rulerlib.errors import DataError, ParameterError
 from rulerlib.memory.system import Recalled, System, Text
 
 WANTED = "a class with teach(texts) and recall(question, k)"
@@ -78,14 +76,12 @@ class Memory:
     def __init__(self, opened: Callable[[Path], Any], *k: int) -> None:
         self._opened, self._k, self.requests = opened, k, 0
 
-    def teach(self, folder: Path, texts: Sequence[Text]) -> dict[str, float]:
-        """Teach the texts of one session of an episode; return what ``stats`` says after it."""
+    def teach(self, folder: Path, texts: Sequence[Text]) -> None:
+        """Teach the texts of one session of an episode."""
         memory = self._opened(folder)
         memory.teach(texts)
-        stats = memory.stats() if hasattr(memory, "stats") else {}
         if hasattr(memory, "close"):
             memory.close()
-        return {name: value for name, value in stats.items() if is_number(value)}
 
     def recall(self, folder: Path, questions: Sequence[str]) -> Recalls:
         """Return what is recalled for each question about an episode."""
@@ -123,16 +119,15 @@ class OutsideMemory:
         self._process.shutdown()
         self._empty.cleanup()
 
-    def teach(self, folder: Path, texts: Sequence[Text]) -> dict[str, float]:
-        """Teach the texts of one session of an episode; return what ``stats`` says after it.
+    def teach(self, folder: Path, texts: Sequence[Text]) -> None:
+        """Teach the texts of one session of an episode.
 
         Raises
         ------
         DataError
             If a method of the memory fails.
         """
-        stats: dict[str, float] = self._call("teach", folder, texts)
-        return stats
+        self._call("teach", folder, texts)
 
     def recall(self, folder: Path, questions: Sequence[str]) -> Recalls:
         """Return what is recalled for each question about an episode.
@@ -177,7 +172,7 @@ def _called(method: str, folder: Path, given: Sequence[str]) -> Any:
         told = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise DataError(f"{method} failed ({told}).") from None
     if method == "teach":
-        return {key: float(value) for key, value in found.items()}
+        return None
     for texts, _ in found:
         right = isinstance(texts, list) and len(texts) <= k
         if not right or not all(isinstance(text, str) for text in texts):

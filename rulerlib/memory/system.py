@@ -146,10 +146,6 @@ class System(ABC):
             for text in self.texts:
                 print(json.dumps({"text": text, **vars(text)}, ensure_ascii=False), file=file)
 
-    def stats(self) -> dict[str, float]:
-        """Return the number of texts that are kept."""
-        return {"stored": len(self.texts)}
-
 
 def recalled(texts: Sequence[Text]) -> list[Recalled]:
     """Return texts that were taught as recalled ones."""

@@ -379,7 +379,10 @@ class Prediction(Record):
         DataError
             If they are damaged.
         """
-        parts = parts_from_data(self.others.get("parts") or [], len(self.input))
+        try:
+            parts = parts_from_data(self.others.get("parts") or [], len(self.input))
+        except DataError as error:
+            raise DataError(f"Answer {self.index}: {error}.") from error
         return of_role(parts, *roles) if roles else parts
 
     @property

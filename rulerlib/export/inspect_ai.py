@@ -30,6 +30,7 @@ from rulerlib.models import Request
 from rulerlib.models.cutting import find_stop
 from rulerlib.prompts import Frame, PromptFormat, split_thinking
 from rulerlib.samples import Sample, parts_to_data
+from rulerlib.tasks.drop import Drop
 
 LOCAL = "hf"
 """The provider of inspect_ai whose models run in this process, by transformers."""
@@ -148,7 +149,9 @@ def pose(family: str | None, provider: str, local: str | None = None, **given: A
         chosen = tasks.names("ruler" if asked.task == "all" else asked.task)
         rows = {one_of("task", name, tasks.RULER): tasks.resolve(name) for name in chosen}
     # A task with a single passage in every prompt has no length unless one is given.
-    limited = "length" in values or not all(getattr(row, "alone", False) for row in rows.values())
+    limited = "length" in values or not all(
+        isinstance(row, Drop) and row.passages == 1 and not row.distractors for row in rows.values()
+    )
     tokenizer = tokens.load(name) if (name := asked.tokenizer or local) else None
     if limited and not tokenizer:
         allowed = "given (-T tokenizer=NAME), because the model does not run on this machine"

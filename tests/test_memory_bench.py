@@ -57,11 +57,9 @@ def test_a_dry_run_prints_what_would_run(tmp_path, capsys):
     words = ["--presets", ",".join(names), "--dry-run", "--root", str(tmp_path / "r")]
     assert bench.main(words) == 0
     _, *lines, total = capsys.readouterr().out.splitlines()
-    assert len(lines) == 108
     assert total == "108 runs, 45,000 questions"
-    assert sum(int(line.split()[1].replace(",", "")) for line in lines) == 45_000
-    named = {line.split()[-1] for line in lines}
-    assert named == {str(job.file(TABLE)) for job in expand(names, root=str(tmp_path / "r"))}
+    works = expand(names, root=str(tmp_path / "r"))
+    assert [line.split()[-1] for line in lines] == [str(job.file(TABLE)) for job in works]
     assert not [*tmp_path.iterdir()]
 
 

@@ -60,21 +60,12 @@ def test_the_wording_is_that_of_the_language(code):
     assert (plain.system_prompt, plain.stop) == (wording["prompt"], ("\n",))
 
 
-def test_an_equal_value_is_no_change():
-    preset = load("memory/hei_nw", {"gate": True, "k": 5})
-    assert preset == load("memory/hei_nw")
-    assert preset.changes == {}
-    # To Python True is 1.
-    with pytest.raises(ParameterError, match="gate is 1, but must be a valid boolean"):
-        load("memory/hei_nw", {"gate": 1})
-
-
 def test_names_show_changes():
     preset = load("memory/hei_nw", {"threshold": 0.75, "k": 3, "gate": False})
     assert preset.short == "hei_nw-gate_off-k_3-threshold_0.75"
     assert safe_name(preset.short) == preset.short
-    # How a question is asked has its own place in the name of a folder.
-    assert load("rag", {"max_new_tokens": 16}).short == "rag"
+    # How a question is asked has its own place in the name, and an equal value is no change.
+    assert load("rag", {"max_new_tokens": 16, "k": 5}).short == "rag"
 
 
 @pytest.mark.parametrize(
@@ -84,6 +75,8 @@ def test_names_show_changes():
         ("core", {"k": 3}, r"setting of core is 'k', but must be one of use_chat_template"),
         ("memory/hei_nw", {"k": 0}, r"k is 0, but must be greater than or equal to 1"),
         ("rag", {"max_new_tokens": True}, r"max_new_tokens is True, but must be a valid integer"),
+        # To Python True is 1.
+        ("memory/hei_nw", {"gate": 1}, "gate is 1, but must be a valid boolean"),
         ("rag", ["k"], r"changes is \['k'\], but must be a dictionary"),
     ],
 )

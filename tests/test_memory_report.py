@@ -27,25 +27,19 @@ def test_parameters_make_the_whole_matrix():
     assert report.curve == []
 
 
-def test_the_curve_uses_only_the_capacity_suite():
-    report = MemoryReport(
-        suites="semantic", presets="rag", sizes=2, facts="10,100", facts_size=3,
-        knobs={"hop_depth": 3},
-    )  # fmt: skip
-    made = [[(job.recipe.suite, job.recipe.size, job.recipe.changes) for job in works]
-            for works in (report.works, report.curve)]  # fmt: skip
-    assert made[0] == [("semantic", 2, {"hop_depth": 3})]
-    assert made[1] == [("episodic_capacity", 3, {"facts": facts}) for facts in (10, 100)]
-
-
 def test_the_work_of_each_engine_is_run(monkeypatch):
     asked = []
     monkeypatch.setattr(bench, "run", lambda works: asked.append(works) or ("It stopped.",))
     report = MemoryReport(
-        suites="semantic", presets="rag", sizes=3, facts=[100], facts_size=3, reference=True
-    )
+        suites="semantic", presets="rag", sizes=2, facts="10,100", facts_size=3,
+        knobs={"hop_depth": 3}, reference=True,
+    )  # fmt: skip
     assert report.run() == ("It stopped.", "It stopped.")
-    assert [len(works) for works in asked] == [2, 2]
+    curve = [("episodic_capacity", 3, {"facts": facts}) for facts in (10, 100)]
+    for works in asked:
+        recipes = [job.recipe for job in works]
+        made = [(each.suite, each.size, each.changes) for each in recipes]
+        assert made == [("semantic", 2, {"hop_depth": 3}), *curve]
     assert "No run here has metrics" in report.rows.attrs["why"]
     assert report.answers().text == ""
 

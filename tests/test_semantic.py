@@ -82,10 +82,3 @@ def test_facts_that_disagree(code: str) -> None:
             assert ranks[0] > ranks[1]
             first.append(holding < overruled)
     assert sum(first) == len(first) / 2
-
-
-def test_starts_and_paths_do_not_repeat() -> None:
-    """Five thousand episodes have questions of their own."""
-    made = Semantic(Knobs(facts=100), languages.load("da"), "seed")
-    asked = [made._start(number) for number in range(5000 * made.knobs.most_probes)]
-    assert len({(each.start, each.path) for each in asked}) == len(asked)

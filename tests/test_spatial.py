@@ -13,7 +13,7 @@ from rulerlib import languages
 from rulerlib.memory import spatial
 from rulerlib.memory.episodes import Episode
 from rulerlib.memory.sentences import reader
-from rulerlib.memory.spatial import DIRECTIONS, Knobs, Spatial, walk
+from rulerlib.memory.spatial import DIRECTIONS, Knobs, Spatial
 
 CODES = languages.available("spatial")
 GRIDS = [
@@ -97,12 +97,3 @@ def test_walks_tell_the_whole_grid(code: str, knobs: dict) -> None:
             assert max(axis) - min(axis) < size
         beside = {(a, b) for a in cells for b in cells if math.dist(cells[a], cells[b]) == 1}
         assert beside == {*graph.edges}
-
-
-def test_routes_that_cannot_be_walked() -> None:
-    steps = {"a": {"N": "b"}, "b": {"S": "a", "E": "c"}, "c": {"W": "b"}}
-    for route in ("E", "NN", "NXE", "north"):
-        assert walk(steps, "a", route) is None
-    assert walk(steps, "a", ["N", "E"]) == "c"
-    # The goal lies apart from all that is known.
-    assert spatial.routes(steps, "a", "x") == []

@@ -1,4 +1,4 @@
-"""A memory from outside the package: ``system: package.module:Memory`` in a preset."""
+"""A memory from outside the package, named ``package.module:Memory``."""
 
 from __future__ import annotations
 

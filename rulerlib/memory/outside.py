@@ -1,8 +1,8 @@
-"""A memory from outside this package: ``system: package.module:Memory`` in a preset.
+"""A memory from outside this package, named ``package.module:Memory`` in the place of a preset.
 
 It is a class that Python can import, with these methods:
 
-- ``Memory(folder, ...)`` gets a folder (a `pathlib.Path`) and the settings of the preset by name;
+- ``Memory(folder, ...)`` gets a folder (a `pathlib.Path`) and its settings by name;
 - ``teach(texts)`` gets the texts of one session of an episode, each a `rulerlib.memory.system.Text`
   (a ``str`` with ``day``, ``session``, ``rewarded`` and ``pinned``);
 - ``recall(question, k)`` returns at most ``k`` texts: some that it was taught, or its own;

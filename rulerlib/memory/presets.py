@@ -1,7 +1,7 @@
 """Presets: what the prompt holds besides a question, and how the question is asked.
 
-A preset is a YAML file in the folder ``presets`` or one of your own. `load` reads it, applies
-changes, and checks the result.
+A preset is a YAML file in the folder ``presets``. `load` reads it, applies changes, and checks the
+result. A class of your own gets the same preset as ``rag``.
 
 >>> preset = load("memory/hei_nw", {"gate": False, "k": 3})
 >>> preset.system, preset.settings["k"], preset.short
@@ -25,7 +25,7 @@ from typing import Any
 
 from pydantic import Field
 
-from rulerlib import files, languages, plugins
+from rulerlib import languages, plugins
 from rulerlib.errors import ParameterError, dictionary, nearest, one_of, validated
 from rulerlib.languages import Language
 from rulerlib.memory import outside
@@ -68,8 +68,8 @@ class Preset:
     Attributes
     ----------
     name
-        The name that tables show: ``"memory/hei_nw"``, or ``"mine-1a2b"`` for a file or a class of
-        your own, with a hash of its content.
+        The name that tables show: ``"memory/hei_nw"``, or ``"mine-1a2b"`` for a class of your
+        own, with a hash of its source.
     system
         One of `IN_CONTEXT`, a key of `SYSTEMS`, or ``package.module:Memory``.
     settings
@@ -103,8 +103,7 @@ class Preset:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        given = dictionary("settings", self.settings, '{"k": 5}')
-        object.__setattr__(self, "settings", _settings(self.name, self.system, given))
+        object.__setattr__(self, "settings", _settings(self.system, self.settings))
         # This checks the system prompt.
         PromptFormat(chat=self.use_chat_template, system_prompt=self.system_prompt)
 
@@ -178,18 +177,13 @@ class Preset:
         return dataclasses.replace(self, **own, settings=settings, changes=made)
 
 
-def _settings(preset: str, system: str, given: dict[str, Any]) -> dict[str, Any]:
+def _settings(system: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return all settings of a system, defaults included."""
     if plugins.is_plugin(system):
         return outside.settings_of(system, given)
-    if one_of("system", system, (*IN_CONTEXT, *SYSTEMS)) in IN_CONTEXT:
-        if given:
-            raise ParameterError("settings", given, "left out, because nothing is kept")
+    if system in IN_CONTEXT:
         return {}
-    kind = _class(system).settings_class
-    for name in given:
-        one_of(f"setting of {preset}", name, [item.name for item in dataclasses.fields(kind)])
-    return dataclasses.asdict(kind(**given))
+    return dataclasses.asdict(_class(system).settings_class(**given))
 
 
 def _class(system: str) -> Any:
@@ -202,9 +196,9 @@ def opened(system: str, folder: str | Path, language: Language, **settings: Any)
     Raises
     ------
     ParameterError
-        If there is no such system or a setting is not allowed.
+        If a setting is not allowed.
     """
-    kind: type[System] = _class(one_of("system", system, SYSTEMS))
+    kind: type[System] = _class(system)
     return kind(folder, kind.settings_class(**settings), language)
 
 
@@ -214,8 +208,8 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     Parameters
     ----------
     name
-        One of `NAMES`, the path of a file that ends in ``.yaml``, or a class
-        ``package.module:Memory``, which is asked in the same way as ``rag``.
+        One of `NAMES`, or a class ``package.module:Memory``, which is asked in the same way as
+        ``rag``.
     changes
         Settings by name: those of the system, and `OWN`.
 
@@ -223,27 +217,18 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     ------
     ParameterError
         If there is no such preset or setting, or a value is not allowed.
-    DataError
-        If the file cannot be read.
     """
     if name in NAMES:
-        return _read(name, PRESETS / f"{name}.yaml").changed(changes or {})
-    name = plugins.full_name("system", name)
-    if plugins.is_plugin(name):
-        preset = _read(name.partition(":")[0], PRESETS / "rag.yaml", system=name, settings={})
-    elif str(name).endswith(".yaml"):
-        path = files.named("preset", name, "the name of a preset, or a file in .yaml")
-        preset = _read(path.stem, path)
-    else:
+        return Preset(name, **_file(name)).changed(changes or {})
+    system = plugins.full_name("system", name)
+    if not plugins.is_plugin(system):
         raise ParameterError("preset", name, nearest(name, NAMES))
+    own = {**_file("rag"), "system": system, "settings": {}}
+    preset = Preset(system.partition(":")[0], **own)
     text = json.dumps(preset.to_dict(), sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode()).hexdigest()[:4]
     return dataclasses.replace(preset, name=f"{preset.name}-{digest}").changed(changes or {})
 
 
-def _read(name: str, path: Path, **others: Any) -> Preset:
-    """Return the preset in a file, with some other values."""
-    values = {**settings_file(path, "a list of settings"), **others}
-    for setting in values:
-        one_of(f"the setting in {path}", setting, ("system", "settings", *OWN))
-    return Preset(name, values.pop("system", None), **values)
+def _file(name: str) -> dict[str, Any]:
+    return settings_file(PRESETS / f"{name}.yaml", "a list of settings")

@@ -354,7 +354,7 @@ class Board(Generated):
 
 
 class Frontier(Generated):
-    """Two small models on the frontier tasks, with the reference reader."""
+    """Two small models on the frontier tasks."""
 
     def lines(self) -> Iterator[str]:
         yield from frontier.lines()

@@ -22,7 +22,6 @@ from rulerlib.tasks import all_tasks
 TASKS = all_tasks()
 
 LANGUAGES = ("da", "en")
-VARIANTS = {"mrcr": 2, "mrcr_4": 4, "mrcr_8": 8}
 
 HEAD = {
     "da": "Her følger en samtale mellem en bruger og en assistent, som skriver korte tekster på"
@@ -91,12 +90,11 @@ def check(data: Dataset, sample) -> list[str]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
-    ("kind", "length"),
-    [("bytelevel", 1024), ("words", 2048), ("llama2", 4096), ("words", 4096), ("words", 65536)],
+    ("kind", "length"), [("bytelevel", 1024), ("llama2", 4096), ("words", 65536)]
 )
 def test_both_readers_find_the_text(kind, language, length):
     tokenizer = make_tokenizer(kind)
-    for task in [*VARIANTS][: 1 if length == 1024 else 2 if length == 2048 else 3]:
+    for task in ("mrcr",) if length == 1024 else ("mrcr", "mrcr_4", "mrcr_8"):
         data = Dataset(task, length, language, tokenizer, num_samples=1 if length > 20_000 else 3)
         assert data.frame.chat == (kind != "words")
         for sample in data:
@@ -160,14 +158,11 @@ def test_kinds_of_mistakes():
     wanted, same = read(turns, "da")
     prefix, text = wanted[:10], wanted[10:]
     another = next(one for one in same if one != text)
-    reply = next(one for one in turns[1::2] if one not in same)
     others = {"language": "da", "parts": parts_to_data(sample.parts)}
     for said, cut_off, kind in [
         ("", False, "empty"), (text, False, "no prefix"), ("Det kan jeg ikke.", False, "refused"),
-        (prefix + another, False, "wrong occurrence"), (prefix + reply, False, "other reply"),
-        (prefix + text[:-9], False, "cut short"), (prefix + text[:-9], True, "cut off"),
+        (prefix + another, False, "wrong occurrence"), (prefix + text[:-9], True, "cut off"),
         (prefix + text.replace("e", "a"), False, "changed text"),
-        (wanted + " Værsgo.", False, "more words"),
     ]:  # fmt: skip
         record = Prediction(0, sample.input, sample.outputs, said, others)
         assert data.row.mistake(record, cut_off) == kind, said

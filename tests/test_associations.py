@@ -159,8 +159,7 @@ def test_kinds_of_mistakes(words):
         "": "empty",
         "I cannot answer that.": "refused",
         f" {other}": "distractor",
-        "It may be Maria, I think": "other name",
-        "not a person. Maybe": "other",
+        "It may be Maria, I think": "other",
     }.items():
         prediction = Prediction(0, sample.input, sample.outputs, text, others=others)
         assert TASKS["associations"].mistake(prediction) == kind

@@ -46,12 +46,6 @@ SECTION, STEPS = "associations", ("one", "two")
 # The number of other people in every text, and mentions of people per 1,000 tokens.
 OTHERS, MENTIONS = 8, 4
 
-# No question is longer, in characters.
-QUESTION = 300
-
-# A word inside a sentence of an answer, or the first word, which continues the answer prefix.
-_WORD = re.compile(r"(?:^|(?<=[\w,] ))[^\W\d_]\w+")
-
 
 class Pair(NamedTuple):
     """A thing in a needle, and the one or two things that it leads to (``hops``)."""
@@ -130,15 +124,14 @@ class Associations(Task):
         ]
         mentions += self._mention_others(drawn, names, random.Random(rng.getrandbits(64)))
         order = sorted(range(len(mentions)), key=lambda number: mentions[number].depth)
-        needles = [mentions[number] for number in order]
-        places = {number: place for place, number in enumerate(order)}
-        drafts = []
+        needles, drafts = [mentions[number] for number in order], []
         for number, (kind, thing, hops) in enumerate(drawn[:queries]):
             query = hops[self.num_hops - 1]
             question = self.language.fill(SECTION, kind, STEPS[self.num_hops - 1], query=query)
             draft = Draft(*self.language.question(SECTION, question=question), [names[number]])
             draft.needles, draft.asked = needles, 1
-            draft.order = [places[at] for at in dict.fromkeys([number, *range(len(mentions))])]
+            draft.order = sorted(range(len(order)), key=order.__getitem__)
+            draft.order.insert(0, draft.order.pop(number))
             draft.facts = {"kind": kind, "thing": thing, "query": query}
             drafts.append(draft)
         return drafts, partial(self.filler.draw, rng=rng)
@@ -188,20 +181,13 @@ class Associations(Task):
 
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
-        answer = clean(prediction.pred)
-        text = normalize(answer)
+        text = normalize(clean(prediction.pred))
         mentioned = {
             prediction.input[part.start : part.end] for part in prediction.parts_of("value")
         }
-        if any(normalize(name) in text for name in mentioned.difference(prediction.outputs)):
+        if any(normalize(name) in text for name in mentioned):
             return "distractor"
-        opening = mistakes.opening(text, cut_off, mistakes.refused(text))
-        if opening:
-            return opening
-        # Capitalized words that do not begin a sentence and are not in the question.
-        question = prediction.input[-QUESTION:]
-        words = [word for word in _WORD.findall(answer) if word not in question]
-        return "other name" if any(word[0].isupper() for word in words) else "other"
+        return mistakes.opening(text, cut_off, mistakes.refused(text)) or "other"
 
     @classmethod
     def read(cls, prompt: str, language: Language) -> str | None:
@@ -210,12 +196,15 @@ class Associations(Task):
         if names is None:
             return None
         for kind, thing, hops in pairs(language):
-            for step, query in zip(STEPS, hops, strict=False):
-                if names["question"] == language.fill(SECTION, kind, step, query=query):
-                    needle = language.fill(SECTION, kind, "needle", name="\0", thing=thing)
-                    pattern = re.escape(needle).replace(re.escape("\0"), r"(\w+)")
-                    if person := re.search(pattern, names["context"]):
-                        return person[1]
+            asked = [
+                language.fill(SECTION, kind, step, query=query)
+                for step, query in zip(STEPS, hops, strict=False)
+            ]
+            if names["question"] in asked:
+                needle = re.escape(language.fill(SECTION, kind, "needle", name="\0", thing=thing))
+                needle = needle.replace(re.escape("\0"), r"(\w+)")
+                if person := re.search(needle, names["context"]):
+                    return person[1]
         return ""
 
 

@@ -296,8 +296,8 @@ class Ladder(Task):
             text = language.fill("ladder", "lines", "template", question=question)
             head, _, tail = text.partition("{context}")
             # If something is to be copied first, the label comes later in the answer.
-            label = language.text("ladder", "label")
-            around = head, tail, "" if self.step == "medium" else f"\n{label}:"
+            prefix = "" if self.step == "medium" else f"\n{language.text('ladder', 'label')}:"
+            around = head, tail, prefix
             # First the line in the answer, then the others of its key, which lead to it.
             order.insert(0, order.pop(nth if len(outputs) == 1 else 0))
         draft = Draft(*around, outputs, needles)

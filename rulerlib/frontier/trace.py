@@ -44,7 +44,7 @@ import functools
 import itertools
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
@@ -68,8 +68,8 @@ LARGEST, LOW, HIGH = 99, 10, 40
 # Functions call others of their block of this size only. The share of functions that call one.
 BLOCK, CALLS = 16, 0.8
 
-# The functions of a dataset: this many times those of one prompt, and at least the second number.
-POOL_FACTOR, FEWEST_FUNCTIONS = 1.25, 2048
+# The fewest functions of a dataset.
+FEWEST_FUNCTIONS = 2048
 
 # Names have three syllables. One in ten is reserved for the chains in the questions.
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
@@ -78,9 +78,8 @@ NAMES, KEPT = len(SYLLABLES) ** 3, 10
 
 def name_of(number: int) -> str:
     """Return a different name for each number below ``NAMES``."""
-    first, rest = divmod(number, len(SYLLABLES) ** 2)
-    second, third = divmod(rest, len(SYLLABLES))
-    return SYLLABLES[first] + SYLLABLES[second] + SYLLABLES[third]
+    size = len(SYLLABLES)
+    return "".join(SYLLABLES[number // size**power % size] for power in (2, 1, 0))
 
 
 def kept_names(count: int, rng: random.Random) -> list[str]:
@@ -205,11 +204,9 @@ def apply(items: list[int], line: str) -> None:
 
 def view(items: list[int], expression: str) -> int:
     """Return the value of an expression of ``VIEWS``."""
-    place = re.search(r"\[(\d+)\]", expression)
-    if place:
+    if place := re.search(r"\[(\d+)\]", expression):
         return items[int(place[1])]
-    functions: dict[str, Callable[[list[int]], int]] = {"len": len, "sum": sum, "max": max}
-    return functions[expression[:3]](items)
+    return {"len": len(items), "sum": sum(items), "max": max(items)}[expression[:3]]
 
 
 def operate(name: str, items: list[int], rng: random.Random) -> str:
@@ -251,51 +248,39 @@ def new_list(rng: random.Random) -> list[int]:
     return [rng.randint(1, LARGEST_ITEM) for _ in range(rng.randint(FEWEST, MOST))]
 
 
-class Operations(Haystack):
-    """Operations on other lists, and pairs that undo each other.
-
-    The list in the questions has only such pairs.
-
-    Attributes
-    ----------
-    queried
-        The name of the list in the questions.
-    states
-        For each unit, the lines that set the other lists to what they are before it.
-    """
-
-    def __init__(self, seed: str, place: int, tokenizer: Tokenizer) -> None:
-        names = kept_names(OTHERS + 1, random.Random(f"{seed} lists"))
-        rng = random.Random(f"{seed} lists {place}")
-        self.queried = names.pop(place)
-        rng.shuffle(names)
-        turns = list(TURNS)
-        # Its rank among the lists by the number of lines, from the second on.
-        order = [self.queried] * turns.pop(rng.randrange(1, OTHERS + 1))
-        for name, count in zip(names, turns, strict=True):
-            # Twice as often, because a pair has two lines.
-            order += [name] * 2 * count
-        lists = {name: new_list(rng) for name in names}
-        first = [f"{name} = {items}" for name, items in lists.items()]
-        self.states, units = list[list[str]](), list[str]()
-        for number in range(OPERATIONS):
-            self.states.append([f"{name} = {items}" for name, items in lists.items()])
-            # Shuffling a whole round of turns keeps the shares in short programs as well.
-            if number % len(order) == 0:
-                rng.shuffle(order)
-            name = order[number % len(order)]
-            if name == self.queried or rng.random() < UNDONE:
-                units.append(undone(name, rng))
-            else:
-                units.append(operate(name, lists[name], rng))
-        # Restore the initial values so that the sequence can wrap around.
-        super().__init__([*units, *first], "\n", tokenizer)
-
-
+# Every sample of a dataset needs one of seven.
 @functools.lru_cache(4 * (OTHERS + 1))
-def operations(seed: str, queried: int, tokenizer: Tokenizer) -> Operations:
-    """Return a list of operations; every sample of a dataset needs one of seven."""
-    return Operations(seed, queried, tokenizer)
+def operations(
+    seed: str, place: int, tokenizer: Tokenizer
+) -> tuple[Haystack, str, list[list[str]]]:
+    """Return operations on other lists, the name of the list in the questions, and the states.
+
+    The list in the questions has only pairs that undo each other. The states are, for each unit,
+    the lines that set the other lists to what they are before it.
+    """
+    names = kept_names(OTHERS + 1, random.Random(f"{seed} lists"))
+    rng = random.Random(f"{seed} lists {place}")
+    queried, turns = names.pop(place), list(TURNS)
+    rng.shuffle(names)
+    # Its rank among the lists by the number of lines, from the second on.
+    order = [queried] * turns.pop(rng.randrange(1, OTHERS + 1))
+    for name, count in zip(names, turns, strict=True):
+        # Twice as often, because a pair has two lines.
+        order += [name] * 2 * count
+    lists = {name: new_list(rng) for name in names}
+    states, units = list[list[str]](), list[str]()
+    for number in range(OPERATIONS):
+        states.append([f"{name} = {items}" for name, items in lists.items()])
+        # Shuffling a whole round of turns keeps the shares in short programs as well.
+        if number % len(order) == 0:
+            rng.shuffle(order)
+        name = order[number % len(order)]
+        if name == queried or rng.random() < UNDONE:
+            units.append(undone(name, rng))
+        else:
+            units.append(operate(name, lists[name], rng))
+    # Restore the initial values so that the sequence can wrap around.
+    return Haystack([*units, *states[0]], "\n", tokenizer), queried, states
 
 
 # --- The score ----------------------------------------------------------------------------------
@@ -362,11 +347,12 @@ class Trace(Task):
     def filler(self) -> Haystack:
         """Functions or operations that do not change the answer."""
         if self.program == "list":
-            return operations(self.seed, 0, self.budget.tokenizer)
+            return operations(self.seed, 0, self.budget.tokenizer)[0]
         functions, tokenizer = other_functions(self.seed), self.budget.tokenizer
         units = [*itertools.islice(functions, FEWEST_FUNCTIONS)]
         mean = sum(costs(units, "\n\n", tokenizer)) / FEWEST_FUNCTIONS
-        count = BLOCK * round(POOL_FACTOR * self.budget.length / mean / BLOCK)
+        # A quarter more than a prompt has.
+        count = BLOCK * round(1.25 * self.budget.length / mean / BLOCK)
         units += itertools.islice(functions, max(0, count - FEWEST_FUNCTIONS))
         if len(units) < count:
             allowed = f"shorter: there are names for {len(units)} functions, and it takes {count}"
@@ -379,29 +365,30 @@ class Trace(Task):
             return self._plan_list(rng, queries)
         start = BLOCK * rng.randrange(FEWEST_FUNCTIONS // BLOCK)
         names = kept_names(self.num_steps * queries, rng)
-        chains, sources, ways = [], dict[str, str](), []
-        for number in range(queries):
-            own = names[number * self.num_steps :][: self.num_steps]
+        sources, chains = dict[str, str](), []
+        for first in range(0, len(names), self.num_steps):
+            own = names[first : first + self.num_steps]
             functions, way = chain(own, rng)
             sources.update(zip(own, functions, strict=True))
-            chains.append(own)
-            ways.append(way)
+            chains.append((own, way))
         shuffled = rng.sample(names, len(names))
+        depths = depths_of(len(names), rng)
         needles = [
             Needle(sources[name], depth, key=name)
-            for name, depth in zip(shuffled, depths_of(len(names), rng), strict=True)
+            for name, depth in zip(shuffled, depths, strict=True)
         ]
         places = {name: place for place, name in enumerate(shuffled)}
         drafts = []
-        for own, way in zip(chains, ways, strict=True):
+        for own, way in chains:
             order = [places[name] for name in dict.fromkeys([*own, *names])]
             drafts.append(self._ask(f"{own[0]}({way[0]})", way, needles, order))
         return drafts, partial(self.filler.take, start=start)
 
     def _plan_list(self, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return questions about a list, and a function that fills the program."""
-        haystack = operations(self.seed, rng.randrange(OTHERS + 1), self.budget.tokenizer)
-        name, start = haystack.queried, rng.randrange(OPERATIONS)
+        place = rng.randrange(OTHERS + 1)
+        haystack, name, others = operations(self.seed, place, self.budget.tokenizer)
+        start = rng.randrange(OPERATIONS)
         views = rng.sample(VIEWS, len(VIEWS))[:queries]
         expressions = [text.format(name=name, place=rng.randrange(FEWEST)) for text in views]
         ways: list[list[int]] = []
@@ -414,7 +401,7 @@ class Trace(Task):
                 states.append([*items])
             ways = [[view(state, expression) for state in states] for expression in expressions]
         # The first lines create all lists, in any order.
-        texts, place = [*haystack.states[start], *lines[1:]], rng.randint(0, OTHERS)
+        texts, place = [*others[start], *lines[1:]], rng.randint(0, OTHERS)
         texts.insert(place, lines[0])
         depths = [0.0] * (OTHERS + 1) + depths_of(self.num_steps, rng)
         needles = [
@@ -440,18 +427,13 @@ class Trace(Task):
 
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
-        text, language = prediction.pred, prediction.others.get("language") or "en"
-        value = stated(text, language)
-        if value is None:
-            kind = mistakes.opening(text.strip(), False, mistakes.refused(text))
-            return kind or ("cut off" if cut_off else "other")
-        way = prediction.others.get("facts", {}).get("way", ())
-        if value in [str(other) for other in way]:
-            return "halfway"
-        # Not if any text that follows would leave the number as it is.
-        if cut_off and stated(text + "0 0", language) != value:
+        text, facts = prediction.pred, prediction.others.get("facts", {})
+        value = stated(text, prediction.others.get("language") or "en")
+        if cut_off and (value is None or text.rstrip().endswith(value)):
             return "cut off"
-        return "wrong result"
+        if value is None:
+            return mistakes.opening(text.strip(), cut_off, mistakes.refused(text)) or "other"
+        return "halfway" if value in map(str, facts.get("way", ())) else "wrong result"
 
     @classmethod
     def read(cls, prompt: str, language: Language) -> str | None:
@@ -461,29 +443,27 @@ class Trace(Task):
             return None
         program, query = names["context"], names["query"]
         with contextlib.suppress(LookupError, ValueError, RecursionError):
-            if query.startswith(("len(", "sum(", "max(")) or "[" in query:
-                name, items = re.sub(r"^\w{3}\(|\)$|\[.*", "", query), list[int]()
-                for line in re.findall(rf"^{name}\W.*$", program, re.MULTILINE):
-                    with contextlib.suppress(ValueError, IndexError):
-                        apply(items, line)
-                return str(view(items, query))
-            name, x = query.rstrip(")").split("(")
-            return str(returned(program, name, int(x)))
+            if not query.startswith(("len(", "sum(", "max(")) and "[" not in query:
+                name, x = query.rstrip(")").split("(")
+                return str(returned(program, name, int(x)))
+            name, items = re.sub(r"^\w{3}\(|\)$|\[.*", "", query), list[int]()
+            for line in re.findall(rf"^{name}\W.*$", program, re.MULTILINE):
+                with contextlib.suppress(ValueError, IndexError):
+                    apply(items, line)
+            return str(view(items, query))
         return ""
 
 
 _RETURN = re.compile(r"return (?:(\d+) ([-+]) )?(\w*)\(x(?: ?([-+,]) (\d+))?\)")
-_IF = re.compile(r"if x > (\d+):\s+")
 
 
 def returned(program: str, name: str, x: int) -> int:
     """Return what a function of a program returns for an argument."""
     start = program.index(f"def {name}(x):")
     source = program[start : start + 200].partition("\n\n")[0]
-    first, *rest = _RETURN.finditer(source)
-    bound = _IF.search(source)
-    line = first if not bound or x > int(bound[1]) else rest[0]
-    number, sign, callee, step, by = line.groups()
+    bounds = re.findall(r"if x > (\d+):", source)
+    # The second line is for smaller arguments.
+    number, sign, callee, step, by = _RETURN.findall(source)[any(x <= int(n) for n in bounds)]
     x += {"+": 1, "-": -1}.get(step, 0) * int(by or 0)
     simple = {"abs": abs(x), "max": max(x, int(by or 0)), "min": min(x, int(by or 0))}
     value = simple[callee] if callee in simple else returned(program, callee, x)

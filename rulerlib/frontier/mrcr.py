@@ -193,7 +193,7 @@ class Mrcr(Task):
 
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer: what follows the prefix."""
-        text, reference = prediction.pred.strip(), prediction.outputs[0]
+        text, reference = prediction.pred.strip(), "".join(prediction.outputs[:1])
         if not text.startswith(reference[:PREFIX]):
             return mistakes.opening(text, cut_off, mistakes.refused(text)) or "no prefix"
         if cut_off and reference.startswith(text):

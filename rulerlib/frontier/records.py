@@ -370,7 +370,7 @@ class Records(Task):
 
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
-        text, right = prediction.pred.strip(), prediction.outputs[0]
+        text, right = prediction.pred.strip(), "".join(prediction.outputs[:1])
         items = (stated(text, prediction.others.get("language") or "en") or "").split(", ")
         given = [item for item in items if item and item.isdecimal() == right.isdecimal()]
         if not given:

@@ -59,7 +59,7 @@ def write(folder, rows, settings):
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
-    about = {"metrics": {}, "settings": settings}
+    about = {"metrics": {}, "primary_em": "norm", "settings": settings}
     (folder / "metrics.json").write_text(json.dumps(about), encoding="utf-8")
 
 

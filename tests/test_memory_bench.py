@@ -33,6 +33,7 @@ from rulerlib.samples import Sample, read
         (["--suites", "episodes"], r"suite is 'episodes'.*did you mean 'episodic'"),
         (["--sizes", "2,2"], r"sizes is \[2, 2\], but must be a list without"),
         (["--length", "30", "--suites", "episodic"], r"length is 30, but must be at least \d+"),
+        (["--primary-em", "loose"], r"primary_em is 'loose', but must be one of norm, raw"),
         (["--set", "gatte=false"], r"setting is 'gatte'.*did you mean 'gate'"),
         (
             ["--engine", "reference", "--engine-option", "tokenizer=words"],
@@ -120,6 +121,15 @@ def test_every_number_follows_from_the_files(student, tmp_path, suite, language)
     by_name = {job.preset.name: metrics(job)["em"] for job in works}
     assert by_name["core"] == by_name["span_short"] == 0
     assert by_name["oracle"] >= max(by_name.values())
+
+
+def test_the_primary_exact_match_is_a_choice(student, tmp_path, monkeypatch):
+    monkeypatch.setattr(student, "answer", lambda prompt: "29. JULI.")
+    for primary in ("norm", "raw"):
+        (job,) = matrix(tmp_path, preset_names=["oracle"], primary_em=primary)
+        assert not finished([job])
+        assert metrics(job)["em"] == metrics(job)[f"em_{primary}"]
+        assert [row["em"] for row in rows(job)] == [row[f"em_{primary}"] for row in rows(job)]
 
 
 @pytest.mark.parametrize(

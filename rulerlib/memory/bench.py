@@ -45,7 +45,7 @@ from rulerlib.samples import Sample
 BESIDE = ("span_short", "random", "rag", "oracle")
 """The presets with which a memory of your own is compared."""
 
-AS_GIVEN = ("suites", "sizes", "seeds", "model", "engine", "root")
+AS_GIVEN = ("suites", "sizes", "seeds", "model", "engine", "root", "primary_em")
 """The options that `rulerlib.memory.work.expand` takes as they are."""
 
 MAX_BARE = 0.1
@@ -337,6 +337,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--model", default="lille", help="a folder, a hub name, or lille")
     add("--engine", default="transformers", help=", ".join(models.ENGINES))
     add("--length", default="2048", help="tokens of a prompt and its answer (2048)")
+    add("--primary-em", default="norm", metavar="EM", help="norm or raw (norm)")
     for name, text in (
         ("--knob", "a knob of the suites that have it"),
         ("--set", "a setting of the presets that have it: gate=false, k=3"),

@@ -45,8 +45,8 @@ KS = (1, 5, 10)
 """The numbers of texts for which recall is reported."""
 
 MEASURES = ("em", "em_raw", "em_norm", "f1", "f1_norm")
-"""The scores of an answer: exact match up to case, punctuation and articles (``em``, ``em_norm``),
-exact match to the letter, and the F1 of words separated by white space, also normalized."""
+"""The scores of an answer: the primary exact match, exact match up to case, punctuation and
+articles, exact match to the letter, and the F1 of words separated by white space, also normalized."""
 
 FAULTS = ("overlong", "format_violation", "too_long", "cut_off")
 """What is counted beside the scores: faults of form, golds longer than the room for an answer, and
@@ -194,7 +194,7 @@ def _scored(answer: Prediction, job: Work) -> dict[str, Any]:
     said = Counter(pred.split())
     wanted = [Counter(gold.split()) for gold in golds]
     return {
-        "em": int(values["em_norm"]),
+        "em": int(values[f"em_{job.primary_em}"]),
         "em_raw": int(values["em_raw"]),
         "em_norm": int(values["em_norm"]),
         "f1": max(f1((said & gold).total(), said.total(), gold.total()) for gold in wanted),
@@ -288,6 +288,7 @@ def write(job: Work) -> None:
     preset, knobs = job.preset, job.recipe.changes
     values = {
         "metrics": {job.recipe.suite: metrics},
+        "primary_em": job.primary_em,
         "settings": {
             "work": {"preset": preset.name, "changes": preset.changes, "knobs": knobs},
             "preset": preset.to_dict(),
@@ -312,9 +313,10 @@ def is_measured(job: Work) -> bool:
     path = job.file(METRICS)
     if not path.exists():
         return False
-    was, now = samples.read_object(path)["settings"]["preset"], job.preset.to_dict()
+    values = samples.read_object(path)
+    was, now = values["settings"]["preset"], job.preset.to_dict()
     store.compare(path, was, now, remedy=f"remove {path.parent}, or choose another root")
-    return True
+    return bool(values["primary_em"] == job.primary_em)
 
 
 def _cell(value: Any) -> Any:

@@ -23,7 +23,7 @@ from rulerlib.memory.work import METRICS, Values, Work, expand
 from rulerlib.parsing import notebook_parameters, values_of
 
 # The parameters that all pieces of work share.
-_OF_ALL = ("model", "engine", "engine_options", "length", "profile", "probes")
+_OF_ALL = ("model", "engine", "engine_options", "length", "profile", "probes", "primary_em")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class MemoryReport:
         The number of episodes of each set, and the seeds of the sets.
     language
         The code of a language, or several with commas between them.
-    model, engine, engine_options, length, profile, probes, knobs, changes
+    model, engine, engine_options, length, profile, probes, knobs, changes, primary_em
         See `rulerlib.memory.work.expand`.
     facts, facts_size
         Numbers of facts for the capacity curve, and the number of episodes of
@@ -68,6 +68,7 @@ class MemoryReport:
     length: int = 2048
     profile: str = "default"
     probes: int = 1
+    primary_em: str = "norm"
     knobs: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     facts: Values = ()

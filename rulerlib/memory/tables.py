@@ -39,7 +39,7 @@ from rulerlib.memory.suites import SUITES
 from rulerlib.memory.work import METRICS, TABLE
 
 SCORES = ["em", "em_raw", "f1_norm"]
-"""Exact match of normalized words, exact match to the letter, and the F1 of normalized words."""
+"""The primary exact match, exact match to the letter, and the F1 of normalized words."""
 
 ENDINGS = ["too_long", "cut_off", "format_violation", "refused"]
 """Shares of answers: no gold fits into the limit; it was cut off; it is not a bare answer; it is a

@@ -36,6 +36,9 @@ Values = Any
 SIZES, SEEDS = (50, 200, 1000), (1337, 2025, 4242)
 """The sizes and the seeds of the whole matrix."""
 
+PRIMARY_EM = ("norm", "raw")
+"""Which exact match is the primary measure ``em``: normalized, or to the letter."""
+
 STORE = "store"
 """The folder with a folder for each episode that was taught."""
 
@@ -61,6 +64,8 @@ class Work:
         suite takes precedence.
     root
         The folder of all runs of memories.
+    primary_em
+        One of `PRIMARY_EM`.
 
     Raises
     ------
@@ -75,12 +80,14 @@ class Work:
     engine_options: Mapping[str, Any] = field(default_factory=dict)
     length: int = 2048
     root: str = "runs/memory"
+    primary_em: str = "norm"
 
     def __post_init__(self) -> None:
         models.engine_class(self.engine)
         errors.engine_options("engine_options", self.engine_options)
         errors.whole_number("length", self.length, 1, errors.LONGEST)
         checkpoints.checked(self.model, self.engine)
+        one_of("primary_em", self.primary_em, PRIMARY_EM)
         files.named("root", self.root, "the name of a folder")
         if self.engine == "reference":
             options = {"tokenizer": "lille", **self.engine_options}

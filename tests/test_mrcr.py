@@ -125,10 +125,9 @@ def test_each_text_of_a_dialogue_can_be_asked_for(kind):
         Dataset("mrcr_4", 3000, "da", "words", queries_per_context=5)
 
 
-@pytest.mark.parametrize("family", ["qwen 3", "gemma 2"])
-def test_a_chat_model_gets_the_dialogue_as_turns(family):
+def test_a_chat_model_gets_the_dialogue_as_turns():
     backend = make_tokenizer("bytelevel").backend
-    tokenizer = tokens.FastTokenizer(backend, family, SPECIAL, FAMILIES[family])
+    tokenizer = tokens.FastTokenizer(backend, "gemma 2", SPECIAL, FAMILIES["gemma 2"])
     for sample in (data := Dataset("mrcr_4", 4096, "da", tokenizer, num_samples=2)):
         check_lengths(data, sample)
         prompt = data.frame.prompt(sample.input, sample.answer_prefix)

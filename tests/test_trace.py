@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from types import CodeType
 
 import pytest
 from helpers_tasks import check_lengths
@@ -67,12 +66,8 @@ def check_functions(names: dict, query: str, needed: list[str], steps: int) -> N
     eval(query, names)
     assert len(called) == steps
     assert sorted(called) == sorted(needed)
-    # No branch leads back to an earlier function.
-    for at, name in enumerate(called):
-        assert {*functions[name].__code__.co_names}.isdisjoint(called[: at + 1])
     for made in functions.values():
-        code: CodeType = made.__code__
-        assert {*code.co_names} <= {*functions, "max", "min", "abs"}
+        assert {*made.__code__.co_names} <= {*functions, "max", "min", "abs"}
 
 
 def check_list(program: str, query: str, needed: list[str]) -> None:
@@ -90,7 +85,7 @@ def check_list(program: str, query: str, needed: list[str]) -> None:
 
 @pytest.mark.parametrize("task", TRACES)
 @pytest.mark.parametrize("language", ["da", "en"])
-@pytest.mark.parametrize(("kind", "length"), [("nasty", 1024), ("llama2", 4096), ("words", 65_536)])
+@pytest.mark.parametrize(("kind", "length"), [("nasty", 1024), ("words", 65_536)])
 def test_python_computes_every_answer(task, language, kind, length):
     asked = {"num_samples": {1024: 6, 4096: 6}.get(length, 1), "format": PromptFormat(chat=False)}
     data = Dataset(task, length, language, make_tokenizer(kind), **asked)

@@ -35,39 +35,22 @@ PROMPT = {
         re.DOTALL,
     ),
 }
-# The needle of each kind, and its questions of one step and two.
-FORMS = {
-    "da": {
-        "place": (r"Dengang boede (\w+) lige ved siden af ([^.]+)\.",
-                  r"Hvilken person har været i (.+)\?"),
-        "book": (r"I den uge var (\w+) nået midtvejs i ([^.]+)\.",
-                 r"Hvilken person kender noget skrevet af (.+)\?",
-                 r"Hvilken person kender noget af en forfatter fra (.+)\?"),
-        "dish": (r"Til aftensmad bestilte (\w+) ([^.]+)\.",
-                 r"Hvilken person kender smagen af (.+)\?"),
-        "job": (r"Hele sommeren arbejdede (\w+) som ([^.]+)\.",
-                r"Hvilken person ved meget om (.+)\?"),
-    },
-    "en": {
-        "place": (r"In those days (\w+) lived right beside ([^.]+)\.",
-                  r"Which person has been to (.+)\?"),
-        "book": (r"That week (\w+) was halfway through ([^.]+)\.",
-                 r"Which person knows something written by (.+)\?",
-                 r"Which person knows something by an author from (.+)\?"),
-        "dish": (r"For supper (\w+) ordered ([^.]+)\.",
-                 r"Which person is used to the taste of (.+)\?"),
-        "job": (r"All summer (\w+) was paid to work as ([^.]+)\.",
-                r"Which person knows plenty about (.+)\?"),
-    },
-}  # fmt: skip
+def forms(table: dict) -> tuple[str, ...]:
+    """Return patterns of the needle of a kind, and of its questions of one step and two."""
+    texts = [re.escape(table[name]) for name in ("needle", "one", "two") if name in table]
+    names = {"name": r"(\w+)", "thing": "([^.]+)", "query": "(.+)"}
+    return tuple(re.sub(r"\\\{(\w+)\\\}", lambda hit: names[hit[1]], text) for text in texts)
 
 
 def check(data: Dataset, sample: Sample) -> None:
     """Check a sample by its text and the pairs."""
     context, question = PROMPT[sample.language].fullmatch(sample.input).groups()
     persons = []
-    for kind, (needle, *questions) in FORMS[sample.language].items():
-        rows = {row[0]: row[1:] for row in TABLES[sample.language][kind]["rows"]}
+    for table in TABLES[sample.language].values():
+        if not isinstance(table, dict):
+            continue
+        needle, *questions = forms(table)
+        rows = {row[0]: row[1:] for row in table["rows"]}
         query = next((hit[1] for form in questions if (hit := re.fullmatch(form, question))), None)
         hidden = [
             (hit[1], hit[2]) for hit in re.finditer(needle, context)

@@ -1,10 +1,8 @@
-"""Records: an independent reader with the sentences of the language pack counts every answer."""
+"""Records: an independent reader with its own patterns of the questions counts every answer."""
 
 from __future__ import annotations
 
-import functools
 import re
-import tomllib
 from collections import Counter
 
 import pytest
@@ -12,8 +10,10 @@ from helpers_tasks import check_lengths
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import ROOT, make_tokenizer
+from conftest import make_tokenizer
+from rulerlib import frontier
 from rulerlib.dataset import Dataset
+from rulerlib.frontier.records import grammar
 from rulerlib.models.reference import answer
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import all_tasks
@@ -58,33 +58,8 @@ LINE = re.compile(r"(2024-\d\d-\d\d) \| (\w+) \| (.+)")
 AND = re.compile(r", | og | and ")
 
 
-@functools.cache
-def pack(language: str) -> dict:
-    return tomllib.loads((ROOT / "rulerlib/frontier/records.toml").read_text("utf-8"))[language]
-
-
-@functools.cache
-def patterns(language: str) -> dict[str, re.Pattern[str]]:
-    """Return a pattern of the sentences of each subject."""
-    made = {}
-    for label in pack(language)["labels"].values():
-        lists = {**pack(language)["lists"], **label["lists"]}
-        sentences = []
-        for sentence in label["sentences"]:
-            text = re.escape(sentence).replace(r"\{", "{").replace(r"\}", "}")
-            for name in re.findall(r"\{(\w+)\}", text):
-                items = lists[name.lower()]
-                items = [one[0].upper() + one[1:] for one in items] if name.istitle() else items
-                text = text.replace(f"{{{name}}}", f"(?:{'|'.join(map(re.escape, items))})")
-            sentences.append(text)
-        made[label["name"]] = re.compile("|".join(sentences))
-    return made
-
-
-@functools.cache
 def subject(sentence: str, language: str) -> str:
-    (label,) = (name for name, of in patterns(language).items() if of.fullmatch(sentence))
-    return label
+    return grammar(frontier.load(language, "records"))[sentence]
 
 
 def solve(sample: Sample) -> tuple[str, Counter[str]]:

@@ -45,8 +45,8 @@ KS = (1, 5, 10)
 """The numbers of texts for which recall is reported."""
 
 MEASURES = ("em", "em_raw", "em_norm", "f1", "f1_norm")
-"""The scores of an answer: the primary exact match, exact match up to case, punctuation and
-articles, exact match to the letter, and the F1 of words separated by white space, also normalized."""
+"""The scores of an answer: the primary exact match, exact match to the letter, exact match up to
+case, punctuation and articles, and the F1 of words separated by white space, also normalized."""
 
 FAULTS = ("overlong", "format_violation", "too_long", "cut_off")
 """What is counted beside the scores: faults of form, golds longer than the room for an answer, and

@@ -35,6 +35,8 @@ PROMPT = {
         re.DOTALL,
     ),
 }
+
+
 def forms(table: dict) -> tuple[str, ...]:
     """Return patterns of the needle of a kind, and of its questions of one step and two."""
     texts = [re.escape(table[name]) for name in ("needle", "one", "two") if name in table]

@@ -182,10 +182,8 @@ class Associations(Task):
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
         text = normalize(clean(prediction.pred))
-        mentioned = {
-            prediction.input[part.start : part.end] for part in prediction.parts_of("value")
-        }
-        if any(normalize(name) in text for name in mentioned):
+        values = prediction.parts_of("value")
+        if any(normalize(prediction.input[part.start : part.end]) in text for part in values):
             return "distractor"
         return mistakes.opening(text, cut_off, mistakes.refused(text)) or "other"
 

@@ -44,8 +44,8 @@ from rulerlib.texts import filled
 # The characters that an answer begins with.
 PREFIX = 10
 
-# A pool has this many times the exchanges of one dialogue, and at least the second number.
-POOL_FACTOR, FEWEST = 2, 64
+# A pool has twice the exchanges of one dialogue, and at least this number.
+FEWEST = 64
 
 Wish = tuple[Mapping[str, Any], str]
 """What a request asks for: a form of text, and a topic."""
@@ -147,7 +147,7 @@ class Mrcr(Task):
     def filler(self) -> Pool:
         """Exchanges about other things, more than one dialogue has."""
         cheapest = self._exchanges(FEWEST).cheapest
-        return self._exchanges(max(FEWEST, POOL_FACTOR * self.budget.length // cheapest))
+        return self._exchanges(max(FEWEST, 2 * self.budget.length // cheapest))
 
     def _exchanges(self, count: int) -> Pool:
         """Return the first ``count`` different exchanges of a dataset."""
@@ -173,17 +173,15 @@ class Mrcr(Task):
         numbers = rng.sample(range(count), count)
         letters = string.ascii_letters + string.digits
         prefixes = ["".join(rng.choices(letters, k=PREFIX)) for _ in numbers]
-        head, begin = self.language.text("mrcr", "head"), reply.rstrip()
-        if self.budget.frame.turns:
-            head = begin = ""
+        one_text = (self.language.text("mrcr", "head"), reply.rstrip())
+        head, begin = ("", "") if self.budget.frame.turns else one_text
         drafts = []
         for number, prefix in zip(numbers[:queries], prefixes, strict=False):
             the = filled(form["the"], nth=self.language.section("mrcr")["ordinals"][number])
             question = self.language.fill("mrcr", "question", prefix=prefix, the=the, topic=topic)
             needle = needles[number]
-            draft = Draft(
-                head, again + question, begin, [prefix + needle.text[needle.value_start :]]
-            )
+            output = prefix + needle.text[needle.value_start :]
+            draft = Draft(head, again + question, begin, [output])
             draft.needles, draft.asked = needles, 1
             draft.order = [number, *(other for other in range(count) if other != number)]
             drafts.append(draft)

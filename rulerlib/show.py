@@ -301,7 +301,12 @@ def _aligned(styler: Any, numbers: Sequence[int]) -> Any:
         if place in numbers:
             style = "text-align: right; white-space: nowrap"
         rules.append({"selector": f".col{place}", "props": style})
-    return styler.format_index(escape="html", axis=1).set_table_styles(rules, overwrite=False)
+    return styler.set_table_styles(rules, overwrite=False)
+
+
+def _heading(name: Any) -> str:
+    """Return the name of a column in words."""
+    return str(name).replace("_", " ")
 
 
 def table(
@@ -314,8 +319,8 @@ def table(
 
     Columns ``low`` and ``high`` become ``95% interval``; ``x low`` and ``x high`` become
     ``x, 95%``. Columns with one value, except shares and intervals, move to the caption; if the
-    measure does, it becomes the name of ``mean``. An empty table is replaced by its
-    ``attrs["why"]``.
+    measure does, it becomes the name of ``mean``. Headings show underscores as spaces. An
+    empty table is replaced by its ``attrs["why"]``.
 
     Parameters
     ----------
@@ -337,7 +342,7 @@ def table(
     shares = [*dict.fromkeys(name for name in (*percent, *share_names) if name in values)]
     shown = _intervals(values.copy(), shares, precision)
     constant = _constant(shown, shares) if folded else []
-    caption = "; ".join(f"{name}: {_said(shown[name].iloc[0])}" for name in constant)
+    caption = "; ".join(f"{_heading(name)}: {_said(shown[name].iloc[0])}" for name in constant)
     renamed = {"mean": shown["measure"].iloc[0]} if "measure" in constant else {}
     shown = shown.drop(columns=constant)
     if "shares" in shown:
@@ -354,6 +359,7 @@ def table(
     shown = shown.map(lambda value: visible(value) if isinstance(value, str) else value)
     styler = shown.rename(columns=renamed).style.hide(axis="index")
     styler = styler.format(escape="html", thousands=",", precision=precision, na_rep="–")
+    styler = styler.format_index(_heading, escape="html", axis=1)
     styler = _aligned(styler.set_table_attributes(f"class='{PLAIN}'"), numbers)
     return styler.set_caption(html.escape(visible(caption))) if caption else styler
 
@@ -423,6 +429,7 @@ def grid(
     wide = wide.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
     styler = table(wide.rename_axis(columns=None).reset_index(), folded=False)
     in_lines = [{"selector": "td.data", "props": "white-space: pre"}]
-    styler = _aligned(styler, range(1, 1 + len(heads)))
+    # These headings are values, such as names of tasks.
+    styler = _aligned(styler.format_index(escape="html", axis=1), range(1, 1 + len(heads)))
     styler = styler.set_table_styles(in_lines, overwrite=False)
     return styler.set_caption(html.escape(visible(title))) if title else styler

@@ -111,6 +111,16 @@ def test_accuracy_is_a_plain_grouping(measure, by):
     assert table["n"].sum() == len(rows)
 
 
+def test_accuracy_shows_few_measures_beside_the_averaged_one():
+    scores = analysis.scores(random_run(5))
+    shown = {*analysis.accuracy(scores)}
+    assert {"recall", "exact_items"} <= shown
+    assert not {"item_recall", "item_precision", "over_answering"} & shown
+    asked = analysis.accuracy(scores, "item_recall")
+    assert {*asked["measure"]} == {"item_recall"}
+    assert {"all_match", "recall"} <= {*asked}
+
+
 def row_of(depth, bins):
     """The nearest depth of a heatmap's row; the deeper one if two are equally near."""
     rows = [100 * row / (bins - 1) for row in range(bins)] if bins > 1 else [50]

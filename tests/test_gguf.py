@@ -123,17 +123,25 @@ def test_unpacked_weights_equal_those_of_the_file(file, cache):
     assert model.settings["weights"] == gguf.identity(str(file))
 
 
-def test_tokens_equal_those_of_the_vocabulary_in_the_file(file):
-    tokenizer = tokens.load(str(file))
-    ids = tokenizer.encode("he 123", special=False)
-    assert [WORDS[token] for token in ids] == ["he", "Ġ", "1", "2", "3"]
-    assert tokenizer.special_tokens["eos_token"] == "<|im_end|>"
-    assert tokenizer.render([{"content": "x"}]) == "<|im_start|>x"
+@pytest.mark.parametrize(
+    ("pre", "special", "pieces"),
+    [
+        ("smollm", [], ["he", "Ġ", "1", "2", "3"]),
+        ("gpt-2", [], ["he", "Ġ", "123"]),
+        ("llama-bpe", ["<|im_start|>"], ["he", "Ġ", "123"]),
+    ],
+)
+def test_tokens_equal_those_of_the_vocabulary_in_the_file(tmp_path, pre, special, pieces):
+    path = tmp_path / f"{pre}.gguf"
+    write(path, pre=pre)
+    tokenizer = tokens.load(str(path))
+    assert [WORDS[token] for token in tokenizer.encode("he 123", special=False)] == pieces
+    assert [WORDS[token] for token in tokenizer.beginning] == special
 
 
 @pytest.mark.parametrize(("damage", "message"), [
     (lambda path: path.write_bytes(b"x"), "a GGUF file that loads"),
-    (lambda path: write(path, pre="llama-bpe"), "is smollm or qwen2, not 'llama-bpe'"),
+    (lambda path: write(path, pre="klingon"), "tokenizer.ggml.pre is one of .*, not 'klingon'"),
     (lambda path: write(path, architecture="perceiver"), "a GGUF file that loads .*perceiver"),
 ])  # fmt: skip
 def test_a_bad_file_is_rejected_in_one_line(file, cache, damage, message):

@@ -278,6 +278,7 @@ def find(
     queries
         At most this many questions about one context, for tasks that allow several; an engine with
         a prefix cache computes the context once.
+
     Raises
     ------
     ParameterError

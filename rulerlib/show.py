@@ -57,9 +57,13 @@ def run(run: Run) -> Html:
     if run.question_language:
         asked += f", with questions in {languages.load(run.question_language).name}"
     asked += "."
-    for length in () if run.given else run.lengths:
-        if left := [task for task in run.tasks if (task, length) not in there]:
-            asked += f" {listed(left)} do not fit into {thousands(length)} tokens."
+    short = [
+        thousands(length)
+        for length in run.lengths
+        if any((task, length) not in there for task in run.tasks)
+    ]
+    if short and not run.given:
+        asked += f" Not every task fits into {listed(short)} tokens."
     decoding, tokenizer = run.decoding, run.loaded_engine.tokenizer
     how = "Greedy decoding"
     if not decoding.greedy:

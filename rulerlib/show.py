@@ -421,10 +421,8 @@ def grid(
     names = {f"{share} {end}": end for end in ("low", "high")}
     cells = []
     for _, one in values.rename(columns=names).iterrows():
-        lines = [percent_of(one[share])]
-        if interval:
-            lines.append(between(one["low"], one["high"], 100, 1))
-        cells.append("\n".join([*lines, f"n = {one['n']:,}"]))
+        ends = f"{between(one['low'], one['high'], 100, 1)}, " if interval else ""
+        cells.append(f"{percent_of(one[share])}\n{ends}n = {one['n']:,}")
     wide = values.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
     heads = {
         value: f"{value:,}" if isinstance(value, Integral) else str(value)

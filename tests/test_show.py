@@ -180,8 +180,8 @@ def test_a_grid_has_a_row_and_a_column_for_each():
     made = show.grid(cells(8, 4, 3000), "task", "length", "accuracy")
     assert made.data.to_dict("list") == {
         "task": ["vt", "cwe"],
-        "512": ["25.0%\n20.0 – 30.0\nn = 8", "–"],
-        "4,096": ["100.0%\n90.0 – 100.0\nn = 4", "0.0%\n0.0 – 10.0\nn = 3,000"],
+        "512": ["25.0%\n20.0 – 30.0, n = 8", "–"],
+        "4,096": ["100.0%\n90.0 – 100.0, n = 4", "0.0%\n0.0 – 10.0, n = 3,000"],
     }
     # A cell shows its lines as lines.
     assert "white-space: pre;" in made.to_html()

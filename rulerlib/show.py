@@ -91,7 +91,7 @@ def _count(run: Run, cells: Sequence[Cell]) -> str:
     return said_count(sum(run.count(cell) for cell in cells), "question")
 
 
-def sample(record: Sample, context: int = 700) -> Html:
+def sample(record: Sample, context: int = 400) -> Html:
     """Return a prompt with its needles, distractors, right values and operands highlighted.
 
     Operands add a legend. A prompt without recorded parts is shown as plain text.

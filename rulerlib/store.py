@@ -506,9 +506,9 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     cell = settings.get("cell")
     if isinstance(cell, dict) and cell.get("family"):
         # Load the plug-in family of these tasks, which judges their answers.
-        from rulerlib.tasks import outside
+        from rulerlib import tasks
 
-        outside.recall(cell["family"])
+        tasks.recall(cell["family"])
     return settings
 
 

@@ -18,7 +18,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
 from rulerlib.metrics.matches import found_or_none, says_none
 from rulerlib.samples import Prediction, parts_to_data
-from rulerlib.tasks import absence, all_tasks
+from rulerlib.tasks import all_tasks, niah
 
 TASKS = all_tasks()
 
@@ -45,7 +45,7 @@ NUMBERED = [name for name in NIAH if TASKS[name].type_needle_v == "numbers"]
 def test_every_block_has_its_share(parts, seed):
     share = parts[0] / parts[1]
     size = Fraction(*parts).denominator
-    there = [absence.is_there(index, share, str(seed)) for index in range(6 * size)]
+    there = [niah.is_there(index, share, str(seed)) for index in range(6 * size)]
     for first in range(0, len(there), size):
         assert sum(there[first : first + size]) == size * Fraction(*parts)
 

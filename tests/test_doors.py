@@ -17,7 +17,6 @@ from rulerlib.errors import MissingWordingError, ParameterError
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction, parts_to_data
 from rulerlib.store import read_predictions, read_settings
-from rulerlib.tasks import outside
 
 OUTSIDE = ROOT / "tests" / "outside"
 ENGINE = "outside.engine:Engine"
@@ -188,9 +187,7 @@ def test_an_entry_point_makes_the_tasks_of_a_family_known(module, monkeypatch):
     points = [EntryPoint("updates", f"{name}:FAMILY", "rulerlib.tasks")]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: points)
     monkeypatch.setattr(plugins, "installed", plugins.installed.__wrapped__)
-    for place, function in ((outside, "installed"), (tasks, "_own_and_installed")):
-        fresh = functools.cache(getattr(place, function).__wrapped__)
-        monkeypatch.setattr(place, function, fresh)
+    monkeypatch.setattr(tasks, "_known", functools.cache(tasks._known.__wrapped__))
     assert tasks.names("updates_16,vt") == ["updates_16", "vt"]
     assert tasks.names("all")[-2:] == ["updates", "updates_16"]
     assert Dataset("updates", 300, "en", "words")[0].outputs

@@ -18,12 +18,12 @@ from rulerlib import analysis, predict, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.export import formats, lm_eval
+from rulerlib.metrics import LIST
 from rulerlib.models import Generation
 from rulerlib.models.cutting import cut_answer
 from rulerlib.prompts import PLACES, Frame, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Sample
-from rulerlib.scoring import LIST
 
 yaml = pytest.importorskip("yaml")
 

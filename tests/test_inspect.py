@@ -29,10 +29,10 @@ from rulerlib import models, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.export.inspect_ai import judge, pose
 from rulerlib.intervals import clustered
+from rulerlib.metrics import one_form
 from rulerlib.prompts import PromptFormat, ends_thinking
 from rulerlib.runs import Run
 from rulerlib.samples import parts_to_data
-from rulerlib.scoring import one_form
 from rulerlib.store import read_predictions
 
 # Imported only by the process that runs these tests.

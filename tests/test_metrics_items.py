@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rulerlib.metrics import LIST
 from rulerlib.metrics.matches import (
     exact_items,
     item_precision,
@@ -16,7 +17,6 @@ from rulerlib.metrics.matches import (
     over_answering,
     recall,
 )
-from rulerlib.scoring import LIST
 
 NUMBERS = st.integers(1_000_000, 9_999_999).map(str)
 WORDS = st.text("abcdefghijklmnopqrstuvwxyzæøå", min_size=3, max_size=9).filter(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from conftest import tries
 from rulerlib import languages
+from rulerlib.metrics import DROP, one_form
 from rulerlib.metrics.short_answers import (
     drop_em,
     drop_f1,
@@ -21,7 +22,6 @@ from rulerlib.metrics.short_answers import (
     f1_words,
     lists,
 )
-from rulerlib.scoring import DROP, one_form
 
 PAIRS = 2_500
 

@@ -12,9 +12,9 @@ from rulerlib import analysis, plots
 from rulerlib.analysis.report import Report
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.files import HOME
+from rulerlib.metrics import LIST
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
-from rulerlib.scoring import LIST
 from rulerlib.store import Cell, settings_path
 
 pd = pytest.importorskip("pandas")

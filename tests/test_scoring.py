@@ -8,8 +8,8 @@ import pytest
 
 from rulerlib import metrics
 from rulerlib.errors import ParameterError
+from rulerlib.metrics import ANY, DROP, LIST, READING, Scoring
 from rulerlib.samples import Prediction
-from rulerlib.scoring import ANY, DROP, LIST, READING, Scoring
 from rulerlib.tasks.qa import QuestionAnswering
 
 OUTPUTS = ["12", "34", "56"]

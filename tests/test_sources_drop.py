@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerlib.errors import DataError
-from rulerlib.sources import Rows, open_source
-from rulerlib.sources.schemas import KNOWN_DUPLICATE_ID
+from rulerlib.sources import KNOWN_DUPLICATE_ID, Rows, open_source
 
 NO_DATE = {"day": "", "month": "", "year": ""}
 

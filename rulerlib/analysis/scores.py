@@ -25,9 +25,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from rulerlib import files, labels, parsing, store, tasks
 from rulerlib.errors import LARGEST, DataError, ParameterError, one_of
-from rulerlib.metrics import matches
+from rulerlib.metrics import LIST, Scoring, matches
 from rulerlib.samples import Prediction
-from rulerlib.scoring import LIST, Scoring
 from rulerlib.tasks import mistakes
 
 NameList = str | Sequence[str] | None
@@ -229,7 +228,7 @@ def scores(
           (``"thinking"``, ``"answer"`` or ``""``), ``truncation``, as `Prediction` has them;
           ``copied``, see `copied`;
         - ``facts``: what is known of the question, as its operation, and of a short answer, see
-          `rulerlib.scoring.Scoring.diagnose`;
+          `rulerlib.metrics.Scoring.diagnose`;
         - ``needles``: for each needle that was asked for its depth (0 to 100), and whether it was
           found (1 or 0);
         - ``error``: the kind of a wrong answer, see `rulerlib.tasks.mistakes.KINDS`; else empty.

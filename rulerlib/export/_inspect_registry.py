@@ -23,7 +23,7 @@ import rulerlib
 from rulerlib import tasks
 from rulerlib.errors import RulerError
 from rulerlib.export import inspect_ai as ours
-from rulerlib.tasks import documents
+from rulerlib.sources import open_source
 
 # inspect_ai loads this module before it changes to the folder of a task file.
 _START = os.getcwd()
@@ -91,7 +91,7 @@ def released(**parameters: Any) -> dict[str, Any]:
         If the source cannot be read.
     """
     values = {**_RELEASED, **parameters}
-    return {"num_samples": documents.opened(values["source"]).num_questions, **values}
+    return {"num_samples": open_source(values["source"]).num_questions, **values}
 
 
 def released_drop(**parameters: Any) -> Any:

@@ -258,7 +258,7 @@ def spread(values: Mapping[str, float], task: str, names: Sequence[str]) -> dict
     """Return the values of `judge` for all tasks of an evaluation.
 
     Tasks may have different measures; missing ones are NaN, which inspect_ai leaves out of means.
-    ``primary`` and ``ruler`` (see `rulerlib.scoring.Scoring`) exist for every task and come first
+    ``primary`` and ``ruler`` (see `rulerlib.metrics.Scoring`) exist for every task and come first
     if the tasks differ.
 
     >>> values = spread({"part_match": 1.0}, "qa_1", ["vt", "qa_1"])

@@ -1,7 +1,7 @@
 """Six families of tasks that separate today's best models, as RULER hardly does.
 
 They are a plug-in: nothing in the rest of rulerlib imports them. Each family is an entry point of
-the group ``rulerlib.tasks``, like the families of other packages (`rulerlib.tasks.outside`). Its
+the group ``rulerlib.tasks``, like the families of other packages (`rulerlib.tasks`). Its
 wording is a TOML file of the same name, with a table for each language.
 """
 

@@ -49,9 +49,9 @@ from typing import ClassVar
 from rulerlib.errors import one_of, whole_number
 from rulerlib.haystack import Draft, Filling, Haystack, Needle, Take, depths_of
 from rulerlib.languages import Language
+from rulerlib.metrics import Scoring
 from rulerlib.metrics.short_answers import answer_line, f1
 from rulerlib.samples import Prediction
-from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task, fresh
 from rulerlib.tokens import costs

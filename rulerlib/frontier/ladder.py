@@ -39,10 +39,10 @@ from rulerlib import frontier
 from rulerlib.errors import one_of, whole_number
 from rulerlib.haystack import Draft, Filling, Haystack, Needle, Take, depth_of, depths_of
 from rulerlib.languages import Language
+from rulerlib.metrics import Scoring
 from rulerlib.metrics.matches import clean, soft
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
-from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task
 from rulerlib.tasks.niah import value_of

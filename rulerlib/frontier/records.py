@@ -42,9 +42,9 @@ from rulerlib import frontier
 from rulerlib.errors import number, one_of
 from rulerlib.haystack import Draft, Filled, Filling, Haystack, Sized, Take, largest
 from rulerlib.languages import Language
+from rulerlib.metrics import Scoring
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
-from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task
 from rulerlib.tokens import costs

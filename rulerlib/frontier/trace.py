@@ -52,10 +52,10 @@ from typing import ClassVar
 from rulerlib.errors import ParameterError, one_of, whole_number
 from rulerlib.haystack import Draft, Haystack, Needle, Take, depths_of
 from rulerlib.languages import Language
+from rulerlib.metrics import Scoring
 from rulerlib.metrics.matches import clean
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
-from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task
 from rulerlib.tokens import Tokenizer, costs

@@ -29,9 +29,9 @@ from rulerlib.memory.episodes import Episode, Probe
 from rulerlib.memory.sentences import reader
 from rulerlib.memory.system import Recalled
 from rulerlib.memory.work import METRICS, TABLE, TELEMETRY, Work
+from rulerlib.metrics import Scoring
 from rulerlib.metrics.short_answers import em_norm, f1, number
 from rulerlib.samples import Prediction
-from rulerlib.scoring import Scoring
 
 SCORING = Scoring(
     ("em_norm", "em_raw", "f1_words", "part_match"),

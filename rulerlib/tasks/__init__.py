@@ -1,14 +1,31 @@
-"""The tasks by name.
+"""The tasks by name: our own, and those of plug-ins.
 
 >>> task = resolve("niah_multikey_1", num_needle_k=8)
 >>> task.family, task.num_needle_k, task.haystack
 ('niah', 8, 'essay')
+
+``-p tasks package.module:FAMILY`` selects all tasks of a plug-in's family, alone or together with
+other names. ``FAMILY`` is a dictionary of tasks by name. An installed package can register its
+families as entry points of the group ``rulerlib.tasks``; their tasks then have short names, as
+those of `rulerlib.frontier` do::
+
+    [project.entry-points."rulerlib.tasks"]
+    updates = "package.module:FAMILY"
+
+The wording of a family is in ``module.toml`` in the same folder: a table for each language, which
+becomes the section of the language pack with the family's name.
+
+Datasets, cells and answers record the family as ``package.module:FAMILY@hash``, with a hash of its
+source, so that another source has another folder of answers. To judge stored answers, `recall`
+imports the family if its source has not changed.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -20,7 +37,7 @@ from rulerlib.tasks.family import BESIDE, RULER_CATEGORIES, Task
 
 __all__ = [
     "FRONTIER", "GROUPS", "OUTSIDE", "RULER", "TASKS", "Task", "all_tasks", "category",
-    "check_judged_by_name", "families", "find", "names", "resolve",
+    "check_judged_by_name", "families", "find", "names", "recall", "resolve",
 ]  # fmt: skip
 
 RULER = (
@@ -63,10 +80,15 @@ OUTSIDE: dict[str, Task] = {}
 
 
 @functools.cache
-def _own_and_installed() -> dict[str, Task]:
-    from rulerlib.tasks.outside import installed
-
-    return {**TASKS, **installed()}
+def _known() -> dict[str, Task]:
+    """Return our own tasks and those of installed packages, which this imports."""
+    known = dict(TASKS)
+    for plugin in plugins.installed("tasks").values():
+        for name, task in _loaded(plugin).items():
+            if name in known:
+                raise _taken(plugin, name)
+            known[name] = task
+    return known
 
 
 def all_tasks() -> dict[str, Task]:
@@ -74,12 +96,12 @@ def all_tasks() -> dict[str, Task]:
 
     This imports the plug-ins.
     """
-    return {**_own_and_installed(), **OUTSIDE}
+    return {**_known(), **OUTSIDE}
 
 
 def find(name: str) -> Task | None:
     """Return a task by its name, or None. Plug-ins are imported only if we have no such task."""
-    return OUTSIDE.get(name) or TASKS.get(name) or _own_and_installed().get(name)
+    return OUTSIDE.get(name) or TASKS.get(name) or _known().get(name)
 
 
 def families() -> dict[str, type[Task]]:
@@ -107,8 +129,6 @@ def resolve(name: str, **parameters: Any) -> Task:
     task = find(name) if isinstance(name, str) else None
     if task is None:
         raise ParameterError("task", name, nearest(name, all_tasks()))
-    if not parameters:
-        return task
     allowed = [item.name for item in fields(task)]  # type: ignore[arg-type]  # It is a dataclass.
     for parameter in parameters:
         one_of("knob", parameter, allowed)
@@ -142,7 +162,7 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
         A name, several with commas between them, or a list of names. ``"ruler"`` means the
         thirteen, ``"frontier"`` one of each family that separates today's best models, ``"all"``
         all tasks of rulerlib and of installed packages, and ``package.module:FAMILY`` all tasks of
-        a plug-in, see `rulerlib.tasks.outside`.
+        a plug-in.
     family
         Allow only tasks of this family.
 
@@ -158,12 +178,10 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     named = list[str]()
     for name in chosen:
         if name in GROUPS:
-            members = {"ruler": RULER, "frontier": FRONTIER}.get(name) or _own_and_installed()
+            members = {"ruler": RULER, "frontier": FRONTIER}.get(name) or _known()
             named += [member for member in members if family in (None, resolve(member).family)]
         elif family is None and plugins.is_plugin(name):
-            from rulerlib.tasks.outside import admit
-
-            named += admit(name)
+            named += _admit(name)
         else:
             task = find(name) if isinstance(name, str) else None
             if task is None or family not in (None, task.family):
@@ -176,3 +194,59 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     if len(set(named)) < len(named):
         raise ParameterError("tasks", chosen, "names that differ")
     return named
+
+
+# --- Plug-ins -------------------------------------------------------------------------------------
+
+_WANTED = "a dictionary of tasks by name"
+
+
+def recall(origin: str) -> None:
+    """Import the family of stored answers if its source has not changed.
+
+    Otherwise none of its code runs, and a warning says how its answers are judged.
+    """
+    name, _, source = origin.partition("@")
+    if plugins.source_hash(name) == source:
+        _admit(name)
+    elif not any(task.origin == origin for task in OUTSIDE.values()):
+        warnings.warn(
+            f"The source of the family {name} has changed since some answers were written: they are"
+            " judged as those of an unknown task.",
+            stacklevel=3,
+        )
+
+
+def _admit(name: str) -> list[str]:
+    """Add the tasks of a plug-in's family to `OUTSIDE`, and return their names."""
+    family = _loaded(name)
+    for variant in family:
+        there = find(variant)
+        if there is not None and there.origin.partition("@")[0] != name:
+            raise _taken(name, variant)
+    OUTSIDE.update(family)
+    return [*family]
+
+
+def _taken(name: str, variant: str) -> ParameterError:
+    return ParameterError("tasks", name, f"{_WANTED} with names of their own, not {variant!r}")
+
+
+def _loaded(name: str) -> dict[str, Task]:
+    """Return the tasks of a family, checked, with their origin."""
+    family: Any = plugins.load("tasks", name, _WANTED)
+    if not isinstance(family, Mapping):
+        raise ParameterError("tasks", name, f"{_WANTED}, not {type(family).__name__}")
+    for key, task in family.items():
+        if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{,59}", str(key)):
+            allowed = f"{_WANTED} whose names have a-z, 0-9, '.', '_' and '-', not {key!r}"
+            raise ParameterError("tasks", name, allowed)
+        if not (isinstance(task, Task) and task.tokens_to_generate > 0):
+            allowed = f"{_WANTED}, each an instance of Task with answer_tokens above 0"
+            raise ParameterError("tasks", name, allowed)
+    # The version of rulerlib says which source its own plug-ins have.
+    if not name.startswith("rulerlib."):
+        origin = f"{name}@{plugins.source_hash(name)}"
+        for task in family.values():
+            type(task).origin = origin
+    return dict(family)

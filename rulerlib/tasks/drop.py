@@ -48,13 +48,13 @@ from functools import cached_property
 
 from rulerlib.errors import DataError, ParameterError, flag, one_of, whole_number
 from rulerlib.haystack import Draft, Needle
+from rulerlib.metrics import DROP
 from rulerlib.metrics.short_answers import Golds, spans_of
 from rulerlib.samples import Part, Prediction
-from rulerlib.scoring import DROP
-from rulerlib.sources import Question, Rows, built_in, source_file
+from rulerlib.sources import Question, Rows, built_in, open_source, source_file
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.documents import Documents, DocumentTask, check_source, opened
 from rulerlib.tasks.family import READING
+from rulerlib.tasks.qa import Documents, DocumentTask, check_source
 from rulerlib.texts import digest
 
 # Tokens in which a model can reason before its answer.
@@ -157,7 +157,7 @@ class Drop(DocumentTask):
     @cached_property
     def rows(self) -> Rows:
         """The questions with the wanted number of passages and operation, and all passages."""
-        rows = opened(self.name)
+        rows = open_source(self.name)
         if not all(question.golds for question in rows.questions):
             raise DataError(f"{self.name}: its questions are not in the schema of DROP.")
         rows = rows.only(lambda question: len(question.targets) == self.passages)
@@ -176,11 +176,11 @@ class Drop(DocumentTask):
     def training(self) -> Rows:
         """The questions from which examples are drawn."""
         if self.source is None:
-            return opened(built_in(self.language, "drop_train"))
+            return open_source(built_in(self.language, "drop_train"))
         if source_file(self.source):
             allowed = f"0, because the file {self.source} has no training side"
             raise ParameterError("fewshot", self.fewshot, allowed)
-        return opened(self.source, "train")
+        return open_source(self.source, "train")
 
     @property
     def digest(self) -> str:

@@ -21,8 +21,8 @@ from typing import Any, ClassVar, Self, TypeVar
 from rulerlib.errors import DataError, MissingWordingError, ParameterError, whole_number
 from rulerlib.haystack import Budget, Draft, Filled, Haystack, Take, TooLongError, fill, prose
 from rulerlib.languages import Language, read_toml
+from rulerlib.metrics import LIST, Scoring
 from rulerlib.samples import Part, Prediction
-from rulerlib.scoring import LIST, Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.texts import digest
 
@@ -100,7 +100,7 @@ class Task(ABC):
     one_language
         Why questions cannot be asked in another language than that of the context, or ``""``.
     origin
-        For a plug-in, its name and the hash of its files, see `rulerlib.tasks.outside`.
+        For a plug-in, its name and the hash of its files, see `rulerlib.tasks`.
     language, wording
         The language of the context, and that of template, question and answer prefix.
     budget

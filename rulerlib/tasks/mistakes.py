@@ -19,11 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rulerlib import languages
-from rulerlib.metrics import matches, short_answers
+from rulerlib.metrics import matches, one_form, short_answers
 from rulerlib.metrics.matches import clean, normalize
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Part, Prediction, of_role
-from rulerlib.scoring import one_form
 
 KINDS: dict[str, str] = languages.read_toml(
     Path(__file__).with_suffix(".toml"), "the kinds of mistakes"

@@ -19,10 +19,12 @@ queries, and words as values.
 from __future__ import annotations
 
 import bisect
+import math
 import random
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
@@ -39,9 +41,10 @@ from rulerlib.haystack import (
     one_depth,
 )
 from rulerlib.languages import VALUE_TYPES, Language
+from rulerlib.metrics import ABSENCE, LIST, Scoring
+from rulerlib.metrics.matches import VALUE, clean, normalize, says_none
 from rulerlib.samples import Part, Prediction
-from rulerlib.scoring import ABSENCE, LIST, Scoring
-from rulerlib.tasks import absence
+from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import RETRIEVAL, Task, fresh
 from rulerlib.texts import digest
 
@@ -52,6 +55,9 @@ POOL_FACTOR = 2
 
 # The smallest number of distractors in a pool.
 FEWEST = 64
+
+# Each block of questions has the exact share of present keys. A block has at most this many.
+LARGEST_BLOCK = 20
 
 
 @dataclass(frozen=True)
@@ -74,8 +80,7 @@ class Niah(Task):
         the others keep their places.
     present
         The share of questions, 0 to 1, whose keys are in the text. Below 1, the question allows
-        the answer "none", and all keys of a context differ in one part only; see
-        `rulerlib.tasks.absence`.
+        the answer "none", and all keys of a context differ in one part only.
     """
 
     haystack: str = "essay"
@@ -202,7 +207,7 @@ class Niah(Task):
         """
         draw_key: Callable[[], str] = partial(value_of, self.type_needle_k, self.language, rng)
         if self.present < 1:
-            draw_key = absence.alike(draw_key, rng)
+            draw_key = alike(draw_key, rng)
         count = queries * self.num_needle_q
         values = self.draw_values(rng, max(self.num_needle_k, count), draw_key)
         numbers = rng.sample(range(len(values)), count)
@@ -223,15 +228,15 @@ class Niah(Task):
         drafts = []
         for at in range(queries):
             asked = keys[at * self.num_needle_q : (at + 1) * self.num_needle_q]
-            if absence.is_there(index * queries + at, self.present, self.seed):
+            if is_there(index * queries + at, self.present, self.seed):
                 drafts.append(self._ask(asked, pairs, needles))
                 continue
             missing = list[str]()
             for _ in asked:
                 missing += self._draw(rng, 1, [*used, *missing], draw_key)
             used += missing
-            none = [absence.none(self.wording)]
-            draft = Draft(*self.prompt(missing), none, needles, facts={"present": False})
+            outputs = [none(self.wording)]
+            draft = Draft(*self.prompt(missing), outputs, needles, facts={"present": False})
             drafts.append(draft)
         return drafts, partial(self.filler.draw, rng=rng)
 
@@ -255,7 +260,7 @@ class Niah(Task):
         names = {**label, "query": self.wording.join(keys)}
         head, tail, prefix = self.wording.question("niah", form, **names)
         if self.present < 1:
-            tail, prefix = absence.allow_none(tail, form, names, self.wording)
+            tail, prefix = allow_none(tail, form, names, self.wording)
         return head, tail, prefix
 
     def draw_values(
@@ -317,7 +322,7 @@ class Niah(Task):
 
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
-        return absence.explain(prediction, cut_off)
+        return explain_absence(prediction, cut_off)
 
     @classmethod
     def read(cls, prompt: str, language: Language) -> str | None:
@@ -342,6 +347,89 @@ def value_of(kind: str, language: Language, rng: random.Random) -> str:
     if kind == "uuids":
         return str(uuid.UUID(int=rng.getrandbits(128), version=4))
     return f"{rng.choice(language.adjectives)}-{rng.choice(language.nouns)}"
+
+
+def is_there(index: int, share: float, seed: str) -> bool:
+    """Return whether the text has what question ``index`` asks for.
+
+    Questions form blocks: of two for a half, of ten for seven tenths. Each block has the exact
+    share, and its order is random, so that presence is independent of depth.
+
+    Parameters
+    ----------
+    index
+        The number of the question, from 0.
+    share
+        The share of the questions whose keys are there, 0 to 1.
+    seed
+        Decides the order within the blocks.
+    """
+    size = Fraction(share).limit_denominator(LARGEST_BLOCK).denominator
+    block, place = divmod(index, size)
+    # If no block of this size can have the exact share, several of them together have it.
+    before = math.floor(block * size * share + 0.5)
+    after = math.floor((block + 1) * size * share + 0.5)
+    order = random.Random(f"{seed} present {block}").sample(range(size), size)
+    return place in order[: after - before]
+
+
+def alike(draw: Callable[[], str], rng: random.Random) -> Callable[[], str]:
+    """Return a function that draws keys which differ from each other in one part only.
+
+    Of two words one stays the same; of a UUID all groups but the first, or all but the last; of a
+    number the first three digits, or the rest.
+    """
+    first = _parts(draw())
+    changed = rng.choice((0, len(first) - 1))
+
+    def near() -> str:
+        key = draw()
+        parts = [*first]
+        parts[changed] = _parts(key)[changed]
+        return ("-" if "-" in key else "").join(parts)
+
+    return near
+
+
+def _parts(key: str) -> list[str]:
+    return key.split("-") if "-" in key else [key[:3], key[3:]]
+
+
+def none(language: Language) -> str:
+    """Return the right answer of a language if the keys are absent: "none"."""
+    return str(language.section("absent")["none"][0])
+
+
+def allow_none(
+    question: str, form: str, names: Mapping[str, str], language: Language
+) -> tuple[str, str]:
+    """Return a question that allows the answer "none", and its answer prefix.
+
+    ``form`` is ``"one"`` or ``"many"`` values; ``names`` are what the template names.
+
+    Raises
+    ------
+    DataError
+        If the language pack lacks the wording.
+    """
+    tail = language.fill("absent", form, "unless", **names, question=question, none=none(language))
+    return tail, language.fill("absent", form, "answer_prefix", **names)
+
+
+def explain_absence(prediction: Prediction, cut_off: bool = False) -> str:
+    """Return the kind of a wrong answer about needles that may be absent, a key of `KINDS`."""
+    present = prediction.others.get("facts", {}).get("present")
+    if present is None or (present and not says_none(prediction.pred)):
+        return mistakes.explain_values(prediction, cut_off)
+    if present:
+        return "said none though present"
+    text = clean(prediction.pred)
+    asked = normalize("".join(prediction.input[q.start :] for q in prediction.parts_of("question")))
+    # An answer may repeat the key.
+    if any(value not in asked for value in VALUE.findall(normalize(text))):
+        return "answered though absent"
+    kind = mistakes.opening(text, cut_off, mistakes.refused(text))
+    return kind or ("cut off" if cut_off else "other")
 
 
 TASKS = {

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from rulerlib.errors import whole_number
 from rulerlib.haystack import DEPTHS, Draft, Needle, Take, depths_of
-from rulerlib.scoring import Scoring
+from rulerlib.metrics import Scoring
 from rulerlib.tasks.family import TRACING, Task
 
 

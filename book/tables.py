@@ -217,7 +217,7 @@ def tabulate(plan: Plan, runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
         for column in _JSON & {*table}:
             table[column] = [json.dumps(each, ensure_ascii=False) for each in table[column]]
     return {
-        "accuracy": accuracy[ACCURACY],
+        "accuracy": accuracy.reindex(columns=ACCURACY),
         "averages": analysis.by_length(scores),
         "effective": effective,
         "depths": analysis.by_depth(scores, bins=10),

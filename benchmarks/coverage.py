@@ -22,9 +22,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib.analysis import effective, newcombe
-from rulerlib.analysis.averages import READINGS, THRESHOLD, Averages, readings, weights_of
-from rulerlib.analysis.pairs import compared
+from rulerlib.analysis import (
+    READINGS,
+    THRESHOLD,
+    Averages,
+    compared,
+    effective,
+    newcombe,
+    readings,
+    weights_of,
+)
 from rulerlib.errors import RulerError
 from rulerlib.intervals import clustered, wilson
 

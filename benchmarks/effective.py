@@ -17,7 +17,7 @@ import multiprocessing
 import numpy as np
 import pandas as pd
 
-from rulerlib.analysis.averages import THRESHOLD
+from rulerlib.analysis import THRESHOLD
 from rulerlib.effective import QUERIES, SHARE, Search, shared_queries
 from rulerlib.progress import Progress
 from rulerlib.tasks import RULER

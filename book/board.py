@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rulerlib.labels import thousands
+from rulerlib.tokens import thousands
 
 RESULTS = Path(__file__).parent / "results"
 MODELS = {

@@ -13,11 +13,11 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis.pairs import newcombe
+from rulerlib import plots
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.explore import cells
-from rulerlib.labels import thousands
-from rulerlib.plots import base
+from rulerlib.intervals import newcombe
+from rulerlib.tokens import thousands
 
 NAMES = {"en": "English", "da": "Danish", "sv": "Swedish", "no": "Norwegian"}
 """Languages shown by name; the others are grey."""
@@ -90,7 +90,7 @@ def rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def courses(table: pd.DataFrame, title: str | None = None) -> base.Figure:
+def courses(table: pd.DataFrame, title: str | None = None) -> plots.Figure:
     """Return a figure with a panel for each model: accuracy against length, by language.
 
     Parameters
@@ -104,7 +104,7 @@ def courses(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     intervals, because the numbers of answers are not published.
     """
     names = list(table["model"].unique())
-    figure, drawn = base.panels(len(names), 3, "needles found, %", (3.4, 2.9), (0, 0.5))
+    figure, drawn = plots.panels(len(names), 3, "needles found, %", (3.4, 2.9), (0, 0.5))
     ticks = sorted(table["length"].unique())
     for axes, name in zip(drawn, names, strict=True):
         lines = table[table["model"] == name].pivot(
@@ -113,7 +113,7 @@ def courses(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         for code in lines.columns.difference([*NAMES]):
             axes.plot(lines.index, lines[code], color="#cccccc", linewidth=0.8)
         for (code, language), mark, colour in zip(
-            NAMES.items(), base.MARKERS, base.COLOURS, strict=False
+            NAMES.items(), plots.MARKERS, plots.COLOURS, strict=False
         ):
             axes.plot(lines.index, lines[code], marker=mark, color=colour, label=language)
         axes.set_xscale("log", base=2)
@@ -123,7 +123,7 @@ def courses(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.set_title(name, fontsize=10)
     handles, labels = drawn[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    return base.done(figure, title)
+    return plots.done(figure, title)
 
 
 def complete(accuracy: pd.DataFrame) -> pd.DataFrame:
@@ -157,7 +157,7 @@ def beside(accuracy: pd.DataFrame, code: str = "en") -> pd.DataFrame:
     DataFrame
         ``length``, ``language``, ``n`` (pairs of answers), ``score`` (wholly right, from 0 to 1),
         and ``difference`` from ``code`` with ``low`` and ``high``, the ends of its 95% interval
-        for paired answers (`rulerlib.analysis.pairs.newcombe`).
+        for paired answers (`rulerlib.intervals.newcombe`).
 
     Raises
     ------

@@ -383,7 +383,7 @@ def brief(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
 def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node | None:
     """Resolve a name to its definition, or return None.
 
-    ``rulerlib.analysis.scores`` is documented as ``rulerlib.analysis.scores.scores``; type
+    ``rulerlib.analysis.scores`` is documented as ``rulerlib.scores.scores``; type
     variables in signatures have no documentation.
     """
     module, _, name = node.get("reftarget", "").rpartition(".")

@@ -11,18 +11,17 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis import averages
-from rulerlib.analysis.averages import READINGS, THRESHOLD, effective, weighted
+from rulerlib import analysis
+from rulerlib.analysis import READINGS, THRESHOLD, effective, weighted
 from rulerlib.errors import DataError
 from rulerlib.explore import cells
-from rulerlib.labels import tokens
 
 # Columns of facts about a model; unknown values are empty.
 NUMBERS = ("parameters", "active", "trained_length")
 
 LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)
 
-AVERAGES = dict(zip(("avg", "wavg_inc", "wavg_dec"), averages.AVERAGES.values(), strict=True))
+AVERAGES = dict(zip(("avg", "wavg_inc", "wavg_dec"), analysis.AVERAGES.values(), strict=True))
 """Columns of averages in the file, and their names in RULER's table."""
 
 # Rounding error of the printed numbers and of their means.
@@ -97,7 +96,7 @@ def recomputed(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFram
             str(effective(dict(zip(LENGTHS, row, strict=True)), threshold, reading)) for row in rows
         ]
     again["lengths"] = [sum(not math.isnan(value) for value in row) for row in rows]
-    for weights, name in averages.AVERAGES.items():
+    for weights, name in analysis.AVERAGES.items():
         again[name] = [weighted(row, weights) for row in rows]
     return again
 
@@ -196,7 +195,7 @@ def rows(
             cells.board_row(
                 "published", row["model"], "en", row["longest"],
                 {length: float(own[length]) for length in LENGTHS},
-                claimed=tokens(row["claimed"]), tasks=13, printed=row["printed"],
+                claimed=cells.tokens(row["claimed"]), tasks=13, printed=row["printed"],
                 notes=notes.get(row["model"]), **known, **means,
             )
         )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rulerlib.plots.base import SVG
+from rulerlib.plots import SVG
 
 
 def fold_code(notebook: Any) -> None:

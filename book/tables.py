@@ -355,7 +355,7 @@ class Tables:
         """
         import pandas as pd
 
-        from rulerlib.analysis.averages import THRESHOLD, effective
+        from rulerlib.analysis import THRESHOLD, effective
 
         if self.accuracy.empty:
             return self.accuracy

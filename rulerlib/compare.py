@@ -28,13 +28,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib import analysis, commands, files, labels
+from rulerlib import analysis, commands, files
 from rulerlib.betting import Wealth, needed
 from rulerlib.errors import DataError, ParameterError, RulerError, whole_number
 from rulerlib.parsing import numbers, settings, settings_file
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
+from rulerlib.scores import task_label
 
 WORSE, AS_GOOD, UNDECIDED = "worse", "as good", "undecided"
 """The verdicts."""
@@ -190,7 +191,7 @@ def asked(
             "two that count tokens alike: otherwise their prompts differ"
             " ('tokenizer' is an option of the engine 'openai')",
         )
-    gate = Gate([labels.task(cell.settings()) for cell in runs_a[0].cells], margin, confidence)
+    gate = Gate([task_label(cell.settings()) for cell in runs_a[0].cells], margin, confidence)
     rounds, before = list[pd.DataFrame](), 0
     with Progress(max_samples, "A and B") as bar:
         while gate.verdict == UNDECIDED and before < max_samples:

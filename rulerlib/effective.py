@@ -35,15 +35,14 @@ from typing import Any
 import numpy as np
 
 from rulerlib import commands, files
-from rulerlib.analysis import read_predictions
-from rulerlib.analysis.averages import THRESHOLD
+from rulerlib.analysis import THRESHOLD, read_predictions
 from rulerlib.betting import Wealth, needed
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
 from rulerlib.errors import ParameterError, number, whole_number
-from rulerlib.labels import thousands
 from rulerlib.parsing import numbers
 from rulerlib.progress import Progress
 from rulerlib.tasks import names, resolve
+from rulerlib.tokens import thousands
 
 QUERIES = 3
 """Default number of questions about one context, for tasks that allow several."""

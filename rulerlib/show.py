@@ -23,9 +23,9 @@ from rulerlib import languages, tasks
 from rulerlib.escaping import PLAIN, gap, markup, merged, shortened, spoken, visible
 from rulerlib.escaping import Html as Html
 from rulerlib.escaping import sentence as sentence
-from rulerlib.labels import listed, said_count, thousands
 from rulerlib.metrics import MEASURES
 from rulerlib.samples import Sample
+from rulerlib.tokens import thousands
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,6 +89,21 @@ def _lengths(cells: Sequence[Cell]) -> str:
 def _count(run: Run, cells: Sequence[Cell]) -> str:
     """Return the number of questions in some cells in words."""
     return said_count(sum(run.count(cell) for cell in cells), "question")
+
+
+def said_count(number: int, what: str) -> str:
+    """Return a number with what is counted: ``1 task``, ``2 tasks``."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Return names as part of a sentence; more than ``most`` are only counted.
+
+    >>> listed(["vt", "qa", "cwe", "fwe"], most=2)
+    'vt, qa and 2 more'
+    """
+    shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def sample(record: Sample, context: int = 400) -> Html:

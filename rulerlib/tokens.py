@@ -374,3 +374,12 @@ def costs(units: Sequence[str], seam: str, tokenizer: Tokenizer) -> list[int]:
     # A token that crosses the seam may hide a unit, but nothing is free.
     cost = {unit: max(1, count - anchor) for unit, count in zip(different, counts, strict=True)}
     return [cost[unit] for unit in units]
+
+
+def thousands(length: int) -> str:
+    """Return a length in tokens as it is written: in units of 1,024 where it comes out even.
+
+    >>> thousands(131072), thousands(1000)
+    ('128K', '1000')
+    """
+    return f"{length // 1024}K" if length % 1024 == 0 else str(length)

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rulerlib.analysis.report import Report
 from rulerlib.errors import ParameterError
 from rulerlib.memory.report import MemoryReport
 from rulerlib.playground import Playground
+from rulerlib.report import Report
 from rulerlib.runs import Run
 
 nbformat = pytest.importorskip("nbformat")

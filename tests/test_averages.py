@@ -8,7 +8,6 @@ import random
 import pytest
 
 from rulerlib import analysis, tasks
-from rulerlib.analysis import averages
 from rulerlib.samples import Prediction
 
 np = pytest.importorskip("numpy")
@@ -43,8 +42,8 @@ def test_it_is_rulers_measure():
         (qa, Prediction(0, "", ["Aarhus", "Århus"], "Århus")),
     ]
     scores = analysis.scores(rows)
-    assert averages.by_length(scores)["average"].tolist() == [75]
-    assert averages.by_length(scores, "primary")["average"].tolist() == [50]
+    assert analysis.by_length(scores)["average"].tolist() == [75]
+    assert analysis.by_length(scores, "primary")["average"].tolist() == [50]
 
 
 def test_the_strict_rule_stands_beside_rulers():
@@ -56,9 +55,9 @@ def test_the_strict_rule_stands_beside_rulers():
     rows += [({**about, "task": "qa_1"}, each) for each in qa]
     for primary in (None, "exact_items"):
         scores = analysis.scores(rows, primary)
-        (length,) = averages.by_length(scores).to_dict("records")
+        (length,) = analysis.by_length(scores).to_dict("records")
         assert (length["average"], length["strict"]) == (81.25, 62.5)
-        (one,) = averages.averages(scores, "strict")
+        (one,) = analysis.averages(scores, "strict")
         low, high = one.interval({4096: 1})
         assert (length["strict low"], length["strict high"]) == (low, high)
         (row,) = analysis.summary(scores, 70).to_dict("records")

@@ -30,7 +30,7 @@ bs4 = pytest.importorskip("bs4")
 from helpers_book import EXECUTED, ROOT, opened  # noqa: E402
 
 from book import execute, explorer, extension, leaderboard, vendor  # noqa: E402
-from rulerlib.labels import tokens  # noqa: E402
+from rulerlib.explore.cells import tokens  # noqa: E402
 
 
 def listed(value):

@@ -11,7 +11,7 @@ from helpers_explore import SCRIPT, arguments_of, write_run, write_runs
 
 from book import explorer, leaderboard
 from rulerlib import analysis, tasks
-from rulerlib.analysis.accuracy import BY
+from rulerlib.analysis import BY
 from rulerlib.errors import ParameterError
 from rulerlib.explore import answers, site
 from rulerlib.intervals import wilson

@@ -15,7 +15,7 @@ pytest.importorskip("wordfreq")
 pytest.importorskip("sphinx_book_theme", reason="the site needs rulerlib[book]")
 
 from book import lessons  # noqa: E402
-from rulerlib.plots.base import SVG  # noqa: E402
+from rulerlib.plots import SVG  # noqa: E402
 
 v4 = nbformat.v4
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerlib import analysis
-from rulerlib.analysis import pairs
+from rulerlib import analysis, intervals
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Prediction
 
@@ -39,7 +38,7 @@ def test_the_interval_has_its_published_limits():
     In Fagerland, Lydersen and Laake 2014, Statistics in Medicine 33: both, first only, second
     only, neither, and the limits.
     """
-    assert pairs.newcombe(1, 1, 7, 12) == pytest.approx((-0.507, -0.026), abs=5e-4)
+    assert intervals.newcombe(1, 1, 7, 12) == pytest.approx((-0.507, -0.026), abs=5e-4)
 
 
 def test_the_test_is_mcnemars():
@@ -63,7 +62,7 @@ def test_it_pairs_sample_by_sample():
     assert (found["n"], found["only_first"], found["only_second"]) == (5, 2, 0)
     assert (found["a"], found["b"], found["difference"]) == pytest.approx((0.8, 0.4, 0.4))
     assert found["left_out"] == 1, "the sixth was asked of one of them"
-    assert (found["low"], found["high"]) == pairs.newcombe(2, 2, 0, 1)
+    assert (found["low"], found["high"]) == intervals.newcombe(2, 2, 0, 1)
     assert found["method"] == "newcombe"
 
 
@@ -115,7 +114,7 @@ def test_two_models_are_compared_and_no_other_number(chosen):
     with pytest.raises(ParameterError, match=r"chosen is .* two models"):
         analysis.two_by_two(both, chosen)
     with pytest.raises(ParameterError, match="seed is -1"):
-        pairs.paired(both, "a", "b", seed=-1)
+        analysis.paired(both, "a", "b", seed=-1)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
@@ -128,7 +127,7 @@ def test_holm_is_the_closed_test_of_bonferronis(chances):
             for family in families if place in family)
         for place in places
     ]  # fmt: skip
-    assert pairs.holm(chances) == pytest.approx(wanted)
-    with_gap = pairs.holm([*chances, math.nan])
+    assert intervals.holm(chances) == pytest.approx(wanted)
+    with_gap = intervals.holm([*chances, math.nan])
     assert with_gap[:-1] == pytest.approx(wanted)
     assert math.isnan(with_gap[-1])

@@ -17,7 +17,6 @@ matplotlib.use("agg")
 from matplotlib.colors import to_rgb  # noqa: E402
 
 from rulerlib import analysis, plots  # noqa: E402
-from rulerlib.plots import base  # noqa: E402
 from rulerlib.samples import Prediction  # noqa: E402
 
 LENGTHS = (512, 1000, 4096)
@@ -181,7 +180,7 @@ def test_a_notebook_stores_the_words_beside_the_picture():
     width, height = figure.get_size_inches() * figure.dpi
     size = {"width": round(width), "height": round(height)}
     assert picture.metadata["image/png"] == {"alt": figure.alt, **size}
-    assert picture.data[base.SVG] == base.svg(figure)
+    assert picture.data[plots.SVG] == plots.svg(figure)
     assert "image/svg+xml" not in picture.data, "Jupyter would show it, without its words"
     assert picture.data["image/png"][:4] == b"\x89PNG"
     # The sixteenth byte begins the width in pixels, four bytes long.
@@ -193,7 +192,7 @@ def test_on_a_dark_page_ink_is_light_and_letters_on_colours_stay():
     figure = plots.heatmap(analysis.by_depth(scores()))
     inks = {to_rgb(text.get_color()) for axes in panels(figure) for text in axes.texts}
     assert inks <= {to_rgb("#010101"), to_rgb("#fefefe")}
-    picture = base.svg(figure)
+    picture = plots.svg(figure)
     paper = re.search(r'id="patch_1">\s*<path[^>]*style="([^"]*)"', picture)[1]
     dark = dict(re.findall(r'\[style\*="([^"]*)"\] { \w+: (#\w+)', picture))
     assert dark[paper] == "#121212"

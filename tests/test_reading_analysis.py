@@ -18,8 +18,7 @@ from rulerlib.tasks.mistakes import tells_operands
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
 
-from rulerlib import analysis  # noqa: E402
-from rulerlib.analysis import reading  # noqa: E402
+from rulerlib import analysis, baselines  # noqa: E402
 
 PLAIN = {"fewshot": 0, "reasoning": False}
 
@@ -99,7 +98,7 @@ def run(tmp_path_factory):
         output=str(tmp_path_factory.mktemp("runs")), study=[{"fewshot": 0}],
     )  # fmt: skip
     own.predict()
-    blind = reading.without_passages(own)
+    blind = baselines.without_passages(own)
     blind.predict_study()
     return own, blind
 
@@ -125,11 +124,11 @@ def test_without_passages_the_same_questions_are_asked(run):
 
 def test_all_baselines_stand_beside_the_model(run):
     own, blind = run
-    predictions = list(reading.baselines(own, blind))
+    predictions = list(baselines.answers(own, blind))
     scores = analysis.scores(predictions)
     table = analysis.accuracy(scores, by=("task", "model"))
     for _, part in table.groupby("task"):
-        assert part["model"].tolist() == ["lille", reading.NO_PASSAGE, reading.FREQUENT], (
+        assert part["model"].tolist() == ["lille", baselines.NO_PASSAGE, baselines.FREQUENT], (
             "all at the longest length, in one row each"
         )
         assert (part["n"] == 3).all()
@@ -137,7 +136,7 @@ def test_all_baselines_stand_beside_the_model(run):
     assert {"em_raw", "em_norm"} <= {*table.columns}
     # The baselines answer the questions on disk, and are judged by the same rule.
     for settings, record in predictions:
-        if settings["model"] == reading.FREQUENT:
+        if settings["model"] == baselines.FREQUENT:
             assert record.pred in [each.golds[0][0] for _, each in own.predictions()]
             assert record.others["facts"]["operation"] == "count"
     assert set(scores["length"]) == {2000}

@@ -9,11 +9,11 @@ import pytest
 from helpers_store import write_records
 
 from rulerlib import analysis, plots
-from rulerlib.analysis.report import Report
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.files import HOME
 from rulerlib.metrics import LIST
 from rulerlib.prompts import PromptFormat
+from rulerlib.report import Report
 from rulerlib.samples import Prediction
 from rulerlib.store import Cell, settings_path
 

@@ -13,10 +13,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rulerlib import labels, tasks
+from rulerlib import tasks
 from rulerlib.escaping import merged, visible
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Part, Prediction, of_role
+from rulerlib.scores import base_task, knobs_of, settings_of, task_label
 
 LONGEST = 20_000
 """Characters of an answer, or of the thinking before it, that are shown."""
@@ -94,8 +95,8 @@ def _shown(text: str) -> str:
 
 def settings(about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run that its page lists: what is not set is left out."""
-    knobs = {name: value for name, value in labels.knobs(about).items() if value is not None}
-    values = {"task": labels.task(about), **labels.settings(about), "knobs": knobs}
+    knobs = {name: value for name, value in knobs_of(about).items() if value is not None}
+    values = {"task": task_label(about), **settings_of(about), "knobs": knobs}
     unset: tuple[Any, ...] = (None, [], {}, "")
     return {visible(name): _value(value) for name, value in values.items() if value not in unset}
 
@@ -113,7 +114,7 @@ def command(about: Mapping[str, Any], index: int) -> str:
     The user's own texts have no command, because only their hash is known; neither do tasks from
     plug-ins. The model's own tokenizer counts the budget.
     """
-    name = labels.base(about["task"])
+    name = base_task(about["task"])
     if not tasks.find(name) or about.get("texts") or "+" in about["task"]:
         return ""
     given = {"length": about["length"], "language": about["language"], "tokenizer": about["model"]}

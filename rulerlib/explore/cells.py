@@ -18,13 +18,11 @@ from typing import Any
 import pandas as pd
 
 from rulerlib import analysis
-from rulerlib.analysis.accuracy import BY
-from rulerlib.analysis.averages import AVERAGES
-from rulerlib.analysis.pairs import holm
-from rulerlib.intervals import recovered
-from rulerlib.labels import thousands, tokens
+from rulerlib.analysis import AVERAGES, BY
+from rulerlib.intervals import holm, recovered
 from rulerlib.samples import Prediction as Prediction
 from rulerlib.tasks import RULER
+from rulerlib.tokens import thousands
 
 NAMES = ("model", "language", "task")
 """The columns of names, which are stored once, under ``names``, and as indices in their column."""
@@ -50,7 +48,7 @@ def columns(table: pd.DataFrame) -> dict[str, Any]:
     Parameters
     ----------
     table
-        From `rulerlib.analysis.scores`.
+        From `rulerlib.scores.scores`.
 
     Returns
     -------
@@ -216,13 +214,24 @@ def board_row(
     }  # fmt: skip
 
 
+def tokens(text: str) -> int | None:
+    """Return the tokens of a length as it is written, ``"128K"`` or ``"1M"``; None of other texts.
+
+    >>> tokens("128k"), tokens("1M"), tokens("900"), tokens("unknown")
+    (131072, 1048576, 900, None)
+    """
+    units = {"K": 1024, "M": 1024**2}
+    number, unit = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 1)
+    return int(number) * unit if number.isascii() and number.isdigit() else None
+
+
 def board_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the leaderboard: a row for each model and language that was asked tasks of RULER's.
 
     Parameters
     ----------
     table
-        From `rulerlib.analysis.scores`.
+        From `rulerlib.scores.scores`.
 
     Returns
     -------

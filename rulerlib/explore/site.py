@@ -25,7 +25,7 @@ import pandas as pd
 
 import rulerlib
 from rulerlib import analysis, commands, files
-from rulerlib.analysis.accuracy import BY
+from rulerlib.analysis import BY
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.escaping import visible
 from rulerlib.explore import answers, cells

@@ -20,7 +20,7 @@ Every text mentions `OTHERS` other people, `MENTIONS` times per 1,000 tokens, in
 same form about things that do not lead to the question. They alternate with the right person, so
 guessing any name in the text is right in one of nine cases at every length. NoLiMa's effective
 length (85% of the score at short lengths) is
-`rulerlib.analysis.averages.effective_lengths` with ``threshold=85, of_shortest=True``.
+`rulerlib.analysis.effective_lengths` with ``threshold=85, of_shortest=True``.
 """
 
 from __future__ import annotations

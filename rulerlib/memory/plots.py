@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
+from rulerlib import plots
 from rulerlib.errors import ParameterError
-from rulerlib.plots import base
 
 LOOKS = {
     "right": ("#0072B2", ""),
@@ -35,11 +35,11 @@ _CAPACITY = {"em": "answered rightly", "recall_at_5": "recall at 5"}
 
 def _panels(table: pd.DataFrame) -> tuple[Any, list[Any], list[str]]:
     """Return a figure, its panels with their rows (one for each suite), and all presets."""
-    parts, names = base.by_name(table, "suite"), list(dict.fromkeys(table["preset"]))
-    figure, drawn = base.panels(len(parts), 3, "", (2.6, 0.9 + 0.24 * len(names)), (1.2, 0.5))
+    parts, names = plots.by_name(table, "suite"), list(dict.fromkeys(table["preset"]))
+    figure, drawn = plots.panels(len(parts), 3, "", (2.6, 0.9 + 0.24 * len(names)), (1.2, 0.5))
     for axes, (suite, part) in zip(drawn, parts.items(), strict=True):
-        base.name_rows(axes, names, shown=axes.get_subplotspec().is_first_col())
-        axes.set_title(f"{suite}\n{base.said_n(part)}", fontsize=9)
+        plots.name_rows(axes, names, shown=axes.get_subplotspec().is_first_col())
+        axes.set_title(f"{suite}\n{plots.said_n(part)}", fontsize=9)
     return figure, [*zip(drawn, parts.values(), strict=True)], names
 
 
@@ -57,7 +57,7 @@ def _below(figure: Any, drawn: Sequence[Any], words: str) -> None:
 
 def matrix(
     table: pd.DataFrame, floors: pd.DataFrame | None = None, title: str | None = None
-) -> base.Figure:
+) -> plots.Figure:
     """Return a figure of the exact match of all presets by suite, with intervals.
 
     Lines mark chance, the most frequent answer, and the oracle if it was asked. A preset whose bar
@@ -75,13 +75,13 @@ def matrix(
     ParameterError
         If the table is empty, or a preset has two rows for one suite.
     """
-    base.check(table, "measured preset")
+    plots.check(table, "measured preset")
     if table.duplicated(["preset", "suite"]).any():
         raise ParameterError("table", "of several kinds", "of one model, language and size")
     figure, drawn, names = _panels(table)
     for axes, part in drawn:
         places = [names.index(name) for name in part["preset"]]
-        base.dots(axes, places, *(part[column] for column in ("em", "em low", "em high")))
+        plots.dots(axes, places, *(part[column] for column in ("em", "em low", "em high")))
         levels = {"oracle": part[part["preset"].str.startswith("oracle")]["em"].mean()}
         if floors is not None and len(floors):
             own = floors.merge(part[["model", "language", "suite", "size"]].drop_duplicates())
@@ -90,12 +90,12 @@ def matrix(
             if pd.notna(levels.get(name)):
                 axes.axvline(levels[name], color=colour, ls=dashes, linewidth=1, label=words)
         axes.set_xlim(-0.03, 1.03)
-        base.in_percent(axes.xaxis)
+        plots.in_percent(axes.xaxis)
     _below(figure, [axes for axes, _ in drawn], "exact match (bar: 95% interval)")
-    return base.done(figure, title)
+    return plots.done(figure, title)
 
 
-def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
+def stores(table: pd.DataFrame, title: str | None = None) -> plots.Figure:
     """Return a figure of where answers were lost: a stacked bar for each preset and suite.
 
     Blue was right, orange was lost by the model, yellow by the limit of the prompt, and grey by the
@@ -111,17 +111,17 @@ def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     ParameterError
         If the table is empty.
     """
-    base.check(table, "question")
+    plots.check(table, "question")
     figure, drawn, names = _panels(table)
     for axes, part in drawn:
         shares = part.pivot_table(index="preset", columns="fate", values="share")
-        base.stacked(axes, shares.reindex(index=names, columns=list(LOOKS)), LOOKS, across=True)
+        plots.stacked(axes, shares.reindex(index=names, columns=list(LOOKS)), LOOKS, across=True)
         axes.set_xlim(0, 1)
     _below(figure, [axes for axes, _ in drawn], "share of the questions")
-    return base.done(figure, title)
+    return plots.done(figure, title)
 
 
-def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
+def capacity(table: pd.DataFrame, title: str | None = None) -> plots.Figure:
     """Return a figure of accuracy and recall by the number of facts taught, a line for each preset.
 
     The left panel shows answers, the right panel what the store found, which needs no model.
@@ -136,16 +136,16 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     ParameterError
         If the table is empty.
     """
-    base.check(table, "measured number of facts")
-    figure, drawn = base.panels(2, 2, "share (bar: 95% interval)", (4.6, 3.6), (0, 0.6))
-    parts, counts = base.by_name(table, "preset"), sorted({*table["facts"]})
+    plots.check(table, "measured number of facts")
+    figure, drawn = plots.panels(2, 2, "share (bar: 95% interval)", (4.6, 3.6), (0, 0.6))
+    parts, counts = plots.by_name(table, "preset"), sorted({*table["facts"]})
     for axes, (measure, words) in zip(drawn, _CAPACITY.items(), strict=True):
         for number, (name, part) in enumerate(parts.items()):
             if part[measure].isna().all():
                 continue
             # Side by side, so that each bar is visible.
             at = part["facts"] * 1.05 ** (number - (len(parts) - 1) / 2)
-            look = base.look(number)
+            look = plots.look(number)
             axes.vlines(
                 at, part[f"{measure} low"], part[f"{measure} high"], color=look["color"], alpha=0.35
             )
@@ -154,8 +154,8 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.set_xticks(counts, [f"{facts:,}" for facts in counts], fontsize=8)
         axes.minorticks_off()
         axes.set_ylim(-0.03, 1.03)
-        base.in_percent(axes.yaxis)
+        plots.in_percent(axes.yaxis)
         axes.grid(alpha=0.3)
         axes.set_title(words, fontsize=10)
     _below(figure, drawn, "facts taught (logarithmic)")
-    return base.done(figure, title)
+    return plots.done(figure, title)

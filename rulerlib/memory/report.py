@@ -14,13 +14,14 @@ from typing import Any, Self
 
 import pandas as pd
 
-from rulerlib import labels, show, store
+from rulerlib import show, store
 from rulerlib.errors import ParameterError
 from rulerlib.escaping import Html
 from rulerlib.files import home
 from rulerlib.memory import bench, tables
 from rulerlib.memory.work import METRICS, Values, Work, expand
 from rulerlib.parsing import notebook_parameters, values_of
+from rulerlib.scores import model_label
 
 # The parameters that all pieces of work share.
 _OF_ALL = ("model", "engine", "engine_options", "length", "profile", "probes", "primary_em")
@@ -157,7 +158,7 @@ class MemoryReport:
         for job in self.works:
             if job.recipe is first.recipe and job.file(METRICS).exists():
                 answer = store.read_predictions(job.answers_path, 1)[0]
-                name, wanted = labels.model(job.preset.name, job.engine), ", ".join(answer.outputs)
+                name, wanted = model_label(job.preset.name, job.engine), ", ".join(answer.outputs)
                 language = job.recipe.language
                 boxes.append(show.answer_box(name, answer.pred, wanted, language, answer.input))
         return show.stacked(boxes)

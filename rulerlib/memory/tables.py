@@ -27,16 +27,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib import files, labels, samples
-from rulerlib.analysis import pairs
-from rulerlib.analysis.accuracy import RESAMPLES, groups_of, rows_of
-from rulerlib.analysis.scores import nothing
+from rulerlib import analysis, files, samples
+from rulerlib.analysis import RESAMPLES, groups_of, rows_of
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.intervals import clustered
+from rulerlib.intervals import clustered, holm
 from rulerlib.memory.measures import COLUMNS
 from rulerlib.memory.presets import NAMES
 from rulerlib.memory.suites import SUITES
 from rulerlib.memory.work import METRICS, TABLE
+from rulerlib.scores import model_label, nothing
 
 SCORES = ["em", "em_raw", "f1_norm"]
 """The primary exact match, exact match to the letter, and the F1 of normalized words."""
@@ -144,7 +143,7 @@ def _run(folder: Path) -> pd.DataFrame:
         raise DataError(f"{path}: damaged ({' '.join(str(error).split())}).") from error
     return rows.assign(
         preset=", ".join([work["preset"], *_texts(work["changes"])]),
-        model=labels.model(str(rows["model"].iloc[0]), cell["engine"]),
+        model=model_label(str(rows["model"].iloc[0]), cell["engine"]),
         knobs=", ".join(_texts(work["knobs"])),
         asked=json.dumps([cell[name] for name in _ASKED], sort_keys=True),
     )
@@ -274,7 +273,7 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
         ``n`` (questions that both were asked), the ``mean`` of the preset and of the ``baseline``;
         ``difference``, its interval ``low`` and ``high``, ``p``, and ``p_holm``, corrected for all
         rows; ``needed``, the number of questions that would show the difference with a power of
-        80%; ``note``, why there is no difference. See `rulerlib.analysis.pairs.paired`.
+        80%; ``note``, why there is no difference. See `rulerlib.analysis.paired`.
 
     Raises
     ------
@@ -298,12 +297,12 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
             note = "asked in another way"
         else:
             columns = {"em": "value", "em_other": "value_other", "suite": "task"}
-            row = pairs.compared(both.rename(columns=columns), RESAMPLES, rng)
+            row = analysis.compared(both.rename(columns=columns), RESAMPLES, rng)
             row |= {"mean": row["first"], "baseline": row["second"]}
         comparisons.append({**names, **row, "note": note})
     measured = ["n", "mean", "baseline", "difference", "low", "high", "p", "p_holm", "needed"]
     family = pd.DataFrame(comparisons, columns=[*BY, *measured, "note"])
-    family["p_holm"] = pairs.holm(family["p"].tolist())
+    family["p_holm"] = holm(family["p"].tolist())
     # A count that may be missing.
     return family.astype({"n": "Int64"})
 

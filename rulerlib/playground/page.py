@@ -120,7 +120,7 @@ class Page:
         self.answer.value = f"<div role='status'>{shown}</div>"
         self.figure.value = ""
         if any(setting.kind == play.setting.kind for setting in play.answers):
-            from rulerlib.plots.base import svg
+            from rulerlib.plots import svg
 
             self.figure.value = svg(play.heatmap())
 

@@ -36,7 +36,7 @@ def without_passages(run: Run) -> Run:
     )  # fmt: skip
 
 
-def baselines(run: Run, blind: Run) -> Iterator[tuple[dict[str, Any], Prediction]]:
+def answers(run: Run, blind: Run) -> Iterator[tuple[dict[str, Any], Prediction]]:
     """Yield the predictions of a run at its longest length and of the baselines.
 
     Parameters

@@ -15,13 +15,12 @@ from typing import Annotated, Any, Self
 import pandas as pd
 from pydantic import Field
 
-from rulerlib.analysis.accuracy import RESAMPLES
-from rulerlib.analysis.averages import THRESHOLD
-from rulerlib.analysis.scores import MARKED, NameList, read_predictions, scores, wanted
+from rulerlib.analysis import RESAMPLES, THRESHOLD
 from rulerlib.errors import LARGEST, ParameterError, one_of, validated
 from rulerlib.files import home
 from rulerlib.metrics import MEASURES
 from rulerlib.parsing import notebook_parameters
+from rulerlib.scores import MARKED, NameList, read_predictions, scores, wanted
 
 Length = Annotated[int, Field(ge=1, le=LARGEST)]
 
@@ -50,7 +49,7 @@ class Report:
         The primary measure of the tasks that have it (default: each task's own).
     compare
         Two models to compare, as a list if their names have commas (default: the first
-        ``MOST_PAIRS`` pairs, see `rulerlib.analysis.pairs`).
+        ``MOST_PAIRS`` pairs, see `rulerlib.analysis`).
     bins
         The number of rows of the heatmaps.
     examples
@@ -106,7 +105,7 @@ class Report:
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        """One row for each prediction and measure, see `rulerlib.analysis.scores`.
+        """One row for each prediction and measure, see `rulerlib.scores.scores`.
 
         Folders are relative to where runs are written.
 

@@ -23,7 +23,7 @@ from typing import Annotated, Any, NamedTuple
 import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
-from rulerlib import files, labels, parsing, store, tasks
+from rulerlib import files, parsing, store, tasks, texts
 from rulerlib.errors import LARGEST, DataError, ParameterError, one_of
 from rulerlib.metrics import LIST, Scoring, matches
 from rulerlib.samples import Prediction
@@ -122,7 +122,7 @@ def _names(path: Path, about: Mapping[str, Any]) -> dict[str, set[str]]:
     return {
         "models": {about["model"], path.parts[-5]},
         "languages": {about["language"]},
-        "tasks": {labels.task(about), path.stem},
+        "tasks": {task_label(about), path.stem},
     }
 
 
@@ -152,9 +152,9 @@ def _runs(folders: str | Path | Sequence[str | Path], studies: bool) -> list[_Ru
 def _position(run: _Run) -> tuple[Any, ...]:
     """Return the sort key of a file of predictions."""
     path, about = run
-    label, names = labels.task(about), [*tasks.all_tasks()]
+    label, names = task_label(about), [*tasks.all_tasks()]
     # A task with changed knobs follows the task without.
-    first = names.index(labels.base(label)) if labels.base(label) in names else len(names)
+    first = names.index(base_task(label)) if base_task(label) in names else len(names)
     # Natural order: 10 after 9.
     natural = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", label)]
     # Default settings first: "task" before "task+seed=7".
@@ -218,7 +218,7 @@ def scores(
           its name, with the knobs that differ from its row; ``length``; those settings in columns
           of their own; ``group`` and ``setting`` of a study, where there is one; ``asked_again``,
           where prompts were asked again: how many, which do not count; ``knobs``; ``category``;
-          ``questions``, see `rulerlib.labels.questions`;
+          ``questions``, see `_questions`;
         - ``measure``, its ``value`` from 0 to 1, whether it is the task's ``primary`` measure,
           whether it is the one that RULER's script computes (``ruler``), and whether it is the
           task's own, whatever ``primary`` is, which for lists demands all of them (``strict``);
@@ -276,7 +276,7 @@ class _Judging(NamedTuple):
 
 
 def _judging(about: Mapping[str, Any], number: int, primary: str | None) -> _Judging:
-    name = labels.base(about["task"])
+    name = base_task(about["task"])
     task = tasks.find(name)
     if task and about.get("knobs"):
         # Knobs can change the scoring; ignore those of other projects.
@@ -293,17 +293,17 @@ def _judging(about: Mapping[str, Any], number: int, primary: str | None) -> _Jud
 
 def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the columns of each run that identify its predictions."""
-    differ = dict.fromkeys(name for names in labels.differing(runs).values() for name in names)
+    differ = dict.fromkeys(name for names in _differing(runs).values() for name in names)
     columns = []
-    for about, model in zip(runs, labels.models(runs), strict=True):
-        category, settings = tasks.category(labels.base(about["task"])), labels.settings(about)
+    for about, model in zip(runs, model_labels(runs), strict=True):
+        category, settings = tasks.category(base_task(about["task"])), settings_of(about)
         columns.append({
-            "model": model, "language": about["language"], "task": labels.task(about),
-            "length": about["length"], "questions": labels.questions(about),
+            "model": model, "language": about["language"], "task": task_label(about),
+            "length": about["length"], "questions": _questions(about),
             **{name: settings.get(name) for name in differ},
             **{name: about[name] for name in ("group", "setting", "asked_again")
                if name in about},
-            "knobs": labels.knobs(about), "category": category,
+            "knobs": knobs_of(about), "category": category,
         })  # fmt: skip
     return columns
 
@@ -382,3 +382,136 @@ def nothing(why: str, columns: Sequence[str] = ()) -> pd.DataFrame:
     table = pd.DataFrame(columns=list(columns))
     table.attrs["why"] = why
     return table
+
+
+# --- Labels of runs -------------------------------------------------------------------------------
+# The label of a run is its model and the settings in which the runs of that model differ; defaults
+# are left out, as in the names of folders (`rulerlib.store.Cell`).
+
+# Keys that identify a prediction and are not settings of a run.
+_IDENTITY = (
+    "model", "language", "task", "length", "knobs", "name", "label", "hash", "group", "setting",
+    "scoring", "metadata", "asked_again",
+)  # fmt: skip
+
+# Settings that are mappings of settings.
+_WITHIN = ("format", "options")
+
+# Settings that select the questions, in addition to task, knobs, language and length.
+_OF_QUESTIONS = ("seed", "texts", "queries_per_context")
+
+# Settings that only some tasks of a run have; they are compared within each task.
+_OF_TASKS = ("texts", "queries_per_context", "study", "family")
+
+_SHORT = {
+    ("chat", True): "chat", ("chat", False): "plain",
+    ("answer_prefix", "user"): "prefix in the question", ("answer_prefix", "none"): "no prefix",
+}  # fmt: skip
+
+# Longer values are replaced by their hash.
+_LONGEST = 32
+
+
+def settings_of(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all settings of a run by name, including those of its format and engine."""
+    values = {name: value for name, value in about.items() if name not in (*_IDENTITY, *_WITHIN)}
+    return values | dict(item for name in _WITHIN for item in (about.get(name) or {}).items())
+
+
+# The default settings.
+_USUAL = settings_of(store.Cell("model", "task", "da", 1).settings())
+
+
+def _questions(about: Mapping[str, Any]) -> str:
+    """Return the settings that select a run's questions as one text to compare."""
+    of_run = settings_of(about)
+    values = [of_run.get(name, _USUAL.get(name)) for name in _OF_QUESTIONS]
+    return _text([*values, of_run["family"]] if of_run.get("family") else values)
+
+
+def _differing(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return for each model the settings in which its runs differ."""
+    seen: dict[tuple[str, str, str], str] = {}
+    differ: dict[str, list[str]] = {about["model"]: [] for about in runs}
+    cells = [f"{task_label(about)} {about.get('language')} {about.get('length')}" for about in runs]
+    rows = [*zip((about["model"] for about in runs), cells, map(settings_of, runs), strict=True)]
+    names = dict.fromkeys(name for *_, values in rows for name in values)
+    for name, (model, cell, values) in itertools.product(names, rows):
+        value = _text(values.get(name, _USUAL.get(name)))
+        first = seen.setdefault((model, name, cell if name in _OF_TASKS else ""), value)
+        if first != value and name not in differ[model]:
+            differ[model].append(name)
+    return differ
+
+
+def model_labels(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a label for the model of each run."""
+    differ = _differing(runs)
+    labels = []
+    for about in runs:
+        values = {name: settings_of(about).get(name) for name in differ[about["model"]]}
+        unusual = {
+            name: value for name, value in values.items() if _text(value) != _text(_USUAL.get(name))
+        }
+        name = model_label(about["model"], settings_of(about).get("engine"))
+        labels.append(", ".join(filter(None, [name, _settings_in_words(unusual)])))
+    return labels
+
+
+def model_label(name: str, engine: str | None) -> str:
+    """Return the name of a model; the reference reader is marked as not a model."""
+    reads = "reads by the grammar of the texts; no model"
+    return f"{name} ({reads})" if engine == "reference" else name
+
+
+def task_label(about: Mapping[str, Any]) -> str:
+    """Return a task's name with the knobs that differ from its row in the table of tasks."""
+    name, given = about["task"], about.get("knobs") or {}
+    if "+" in name:
+        # A label from a file name already contains the knobs.
+        return str(name)
+    row = {knob: _text(value) for knob, value in _row_of(name).items()}
+    changed = [knob for knob in sorted(given) if row.get(knob) != _text(given[knob])]
+    return "+".join([name, *(f"{knob}={given[knob]}" for knob in changed)])
+
+
+def base_task(label: str) -> str:
+    """Return a task's name without the parameters that a run changed.
+
+    >>> base_task("vt+num_hops=8")
+    'vt'
+    """
+    return label.partition("+")[0]
+
+
+def knobs_of(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all known knobs of a prediction's task."""
+    return {**_row_of(base_task(about["task"])), **(about.get("knobs") or {})}
+
+
+def _row_of(name: str) -> dict[str, Any]:
+    row = tasks.find(name)
+    return row.settings() if row else {}
+
+
+def _settings_in_words(settings: Mapping[str, Any]) -> str:
+    """Return settings in a few words, without those that are None."""
+    words = []
+    for name, value in settings.items():
+        spoken = name.replace("_", " ")
+        if name == "decoding" and isinstance(value, Mapping):
+            words.append(_settings_in_words(value))
+        elif isinstance(value, (str, bool)) and (name, value) in _SHORT:
+            words.append(_SHORT[name, value])
+        elif isinstance(value, bool):
+            words.append(spoken if value else f"no {spoken}")
+        elif value is not None:
+            text = value if isinstance(value, str) else _text(value)
+            short = text if len(text) <= _LONGEST else "#" + texts.digest([text])[:4]
+            words.append(f"{spoken} {short}")
+    return ", ".join(words)
+
+
+def _text(value: Any) -> str:
+    """Return plain data as JSON for comparison, so that a list equals a tuple."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)

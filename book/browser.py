@@ -201,7 +201,7 @@ def about() -> dict[str, Any]:
         "rules": TEXTS["rules"],
         "where": TEXTS["where"],
         "must": errors.MUST,
-        "control": texts.CONTROL,
+        "control": "{name}: control character U+{code} at character {place}.",
         "reference": show.REFERENCE,
         "empty": show.EMPTY,
         "looked": LOOKED,

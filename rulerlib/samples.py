@@ -16,21 +16,22 @@ True
 
 from __future__ import annotations
 
+import codecs
 import functools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, get_type_hints
+from typing import Annotated, Any, NamedTuple, Self, TypeVar
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
+    GetPydanticSchema,
     PlainValidator,
+    TypeAdapter,
     ValidationError,
     ValidationInfo,
-    create_model,
     with_config,
 )
 from typing_extensions import TypedDict
@@ -97,21 +98,7 @@ def of_role(parts: Iterable[Part], *roles: str) -> list[Part]:
     return [part for part in parts if part.role in roles]
 
 
-class _Columns(BaseModel):
-    """Parts of one role as they are written: a list for each field that is known."""
-
-    model_config = _STRICT
-
-    role: str
-    start: list[int]
-    end: list[int]
-    key: list[str | None] | None = None
-    value: list[str | None] | None = None
-    depth: list[float | None] | None = None
-    token_position: list[int | None] | None = None
-
-
-_OPTIONAL = ("key", "value", "depth", "token_position")
+_COLUMNS = Part._fields[1:]
 
 
 def parts_to_data(parts: Iterable[Part]) -> list[dict[str, Any]]:
@@ -122,7 +109,7 @@ def parts_to_data(parts: Iterable[Part]) -> list[dict[str, Any]]:
     """
     groups: dict[tuple[str, ...], dict[str, Any]] = {}
     for part in parts:
-        names = ["start", "end", *(name for name in _OPTIONAL if getattr(part, name) is not None)]
+        names = [name for name in _COLUMNS if getattr(part, name) is not None]
         group = groups.setdefault((part.role, *names), {"role": part.role})
         for name in names:
             group.setdefault(name, []).append(getattr(part, name))
@@ -144,23 +131,18 @@ def parts_from_data(values: Any, size: int) -> list[Part]:
     DataError
         If it is no such data, or a part does not lie within the prompt.
     """
-    if not isinstance(values, list):
-        raise DataError(f"the parts {shortened(values)} are not a list")
     parts = []
-    for group in values:
-        try:
-            columns = _Columns.model_validate(group)
-            none = [None] * len(columns.start)
-            optional = [getattr(columns, name) or none for name in _OPTIONAL]
-            rows = zip(columns.start, columns.end, *optional, strict=True)
-            parts += [Part(columns.role, *row) for row in rows]
-        except ValueError as error:
-            what = "an object of lists of equal length"
-            raise DataError(f"the parts {shortened(group)} are not {what}") from error
-    for part in parts:
-        if not 0 <= part.start <= part.end <= size:
-            role = shortened(part.role)
-            raise DataError(f"a part {role} does not lie within the {size} characters")
+    try:
+        for group in values:
+            none = [None] * len(group["start"])
+            columns = [group.get(name, none) for name in _COLUMNS]
+            parts += [Part(group["role"], *row) for row in zip(*columns, strict=True)]
+        outside = [part for part in parts if not 0 <= part.start <= part.end <= size]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"the parts {shortened(values)} are not objects of equal lists") from error
+    if outside:
+        role = shortened(outside[0].role)
+        raise DataError(f"a part {role} does not lie within the {size} characters")
     return in_order(parts)
 
 
@@ -187,6 +169,8 @@ class _Others(TypedDict, total=False):
     flags: list[str]
 
 
+_CHECKED = GetPydanticSchema(lambda _, schema_of: schema_of(_Others))
+
 OPTIONAL = ("golds", "id", "cluster", "facts")
 """The fields that are written only if they are not empty."""
 
@@ -194,9 +178,6 @@ OPTIONAL = ("golds", "id", "cluster", "facts")
 @dataclass(slots=True)
 class Record:
     """A record: one line of a JSONL file as a Python object."""
-
-    needed: ClassVar[frozenset[str]] = frozenset()
-    """The fields that every such record has in a file."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain data."""
@@ -220,22 +201,16 @@ class Record:
             If it is not JSON, a field is missing, or a field has another type.
         """
         try:
-            model = _model(cls).model_validate_json(line)  # type: ignore[arg-type]
+            record: Self = _adapter(cls).validate_json(line)
         except ValidationError as error:
             raise DataError(_problem(error)) from error
-        return cls(**{name: getattr(model, name) for name in model.model_fields_set})
+        return record
 
 
-# Building a model takes milliseconds, and every line of a file needs it.
+# Building it takes milliseconds, and every line of a file needs it.
 @functools.cache
-def _model(kind: Any) -> type[BaseModel]:
-    """Return a pydantic model with the fields of a kind of record."""
-    types = {**get_type_hints(kind, include_extras=True), "others": _Others}
-    fields_ = {
-        item.name: (types[item.name], ... if item.name in kind.needed else None)
-        for item in fields(kind)
-    }
-    return create_model(kind.__name__, __config__=_STRICT, **fields_)  # type: ignore[call-overload, no-any-return]
+def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def _problem(error: ValidationError) -> str:
@@ -254,6 +229,7 @@ def _read_parts(values: Any, info: ValidationInfo) -> list[Part]:
     return parts_from_data(values, len(info.data.get("input", "")))
 
 
+@with_config(_STRICT)
 @dataclass(slots=True)
 class Sample(Record):
     """One prompt and its gold answer.
@@ -300,8 +276,6 @@ class Sample(Record):
         Further facts about the question by name: ``operation``, ``unit``. Not written if empty.
     """
 
-    needed: ClassVar[frozenset[str]] = frozenset({"index", "input", "outputs"})
-
     index: Int
     input: str
     outputs: list[str]
@@ -330,6 +304,7 @@ class Sample(Record):
         return {name: value for name, value in values.items() if value or name not in OPTIONAL}
 
 
+@with_config(_STRICT)
 @dataclass(slots=True)
 class Prediction(Record):
     """A model's answer to one sample.
@@ -354,13 +329,11 @@ class Prediction(Record):
         tokens that were kept.
     """
 
-    needed: ClassVar[frozenset[str]] = frozenset({"index", "outputs", "pred"})
-
     index: Int
-    input: str = ""
-    outputs: list[str] = field(default_factory=list)
-    pred: str = ""
-    others: dict[str, Any] = field(default_factory=dict)
+    input: str
+    outputs: list[str]
+    pred: str
+    others: Annotated[dict[str, Any], _CHECKED] = field(default_factory=dict)
     truncation: Int = -1
     length: Int = -1
 
@@ -423,8 +396,8 @@ def read(path: str | Path, kind: type[R], unfinished: bool = False) -> Iterator[
                 if not line.strip() and not unfinished:
                     continue
                 try:
-                    yield kind.from_json(line.decode("utf-8-sig" if number == 1 else "utf-8"))
-                except (UnicodeDecodeError, DataError) as error:
+                    yield kind.from_json(line.removeprefix(codecs.BOM_UTF8))
+                except DataError as error:
                     where = f"{path}, line {number}"
                     raise DataError(f"{where}: {str(error).rstrip('.')}.") from error
     except OSError as error:

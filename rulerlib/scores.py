@@ -250,7 +250,7 @@ def scores(
     if not answered:
         # Keep all columns, so that other tables can be computed from an empty one.
         any_run = {"model": "", "language": "en", "task": "", "length": 1}
-        row = scores([(any_run, Prediction(0, outputs=[""]))])
+        row = scores([(any_run, Prediction(0, "", [""], ""))])
         return nothing("There are no predictions.", list(row.columns))
     if primary is not None:
         offered = {name for run in runs.values() for name in run.scoring.scores}

@@ -1,4 +1,4 @@
-"""Custom texts (txt, json, jsonl): read, checked and cut into sentences.
+"""Custom texts (txt, json): read, checked and cut into sentences.
 
 >>> read_texts(["Græsset er grønt."])
 ('Græsset er grønt.',)
@@ -14,13 +14,13 @@ import json
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rulerlib import files
-from rulerlib.errors import DataError, ParameterError, shortened
+from rulerlib.errors import DataError, ParameterError
 
 # A longer sentence is cut, so that a unit is never a whole page. Some texts have no spaces.
 LONGEST_UNIT_WORDS, LONGEST_UNIT_CHARACTERS = 60, 600
@@ -28,10 +28,7 @@ LONGEST_UNIT_WORDS, LONGEST_UNIT_CHARACTERS = 60, 600
 # Control characters other than white space, halves of surrogate pairs, and noncharacters.
 NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
-CONTROL = "{name}: control character U+{code} at character {place}."
-"""The message of `checked` for such a character."""
-
-SUFFIXES = (".txt", ".json", ".jsonl")
+SUFFIXES = (".txt", ".json")
 """The text files of a folder."""
 
 # A sentence ends at . ! or ? before a space, or at a Chinese or Japanese full stop, which no space
@@ -67,9 +64,9 @@ def sentences(texts: Iterable[str]) -> list[str]:
 def read_texts(source: str | Path | Iterable[str]) -> tuple[str, ...]:
     """Return the texts of a file, of a folder, or of an iterable.
 
-    A ``.json`` file holds ``{"text": "..."}``, or a list of such objects or of texts; each line of
-    a ``.jsonl`` file holds one of these. Any other file is one text. A folder is read with its
-    subfolders: all ``.txt``, ``.json`` and ``.jsonl`` files in the order of their names.
+    A ``.json`` file holds ``{"text": "..."}``, or a list of such objects or of texts. Any other
+    file is one text. A folder is read with its subfolders: all ``.txt`` and ``.json`` files in the
+    order of their names.
 
     Raises
     ------
@@ -95,27 +92,18 @@ def read_texts(source: str | Path | Iterable[str]) -> tuple[str, ...]:
     return texts
 
 
-def _texts(path: Path) -> Iterator[str]:
-    """Yield the texts of a file."""
+def _texts(path: Path) -> list[str]:
+    """Return the texts of a file."""
     content = read_file(path)
-    if path.suffix not in (".json", ".jsonl") or not content.strip():
-        yield checked(content, str(path))
-        return
-    # Not splitlines(): a text in JSON may contain other characters that end a line for it.
-    lines = content.split("\n") if path.suffix == ".jsonl" else [content]
-    for number, line in enumerate(lines, 1):
-        place = f"{path}, line {number}" if path.suffix == ".jsonl" else str(path)
-        try:
-            value = json.loads(line) if line.strip() else []
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{place}: not valid JSON ({error}).") from error
-        for row in value if isinstance(value, list) else [value]:
-            text = row.get("text") if isinstance(row, dict) else row
-            if not isinstance(text, str):
-                raise DataError(
-                    f"{place}: neither a text nor an object with a 'text', but {shortened(row)}."
-                )
-            yield checked(text, place)
+    if path.suffix != ".json":
+        return [checked(content, str(path))]
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not valid JSON ({error}).") from error
+    rows = value if isinstance(value, list) else [value]
+    texts = [row.get("text") if isinstance(row, dict) else row for row in rows]
+    return [checked(text, f"{path}, text {number}") for number, text in enumerate(texts, 1)]
 
 
 def read_file(path: Path) -> str:
@@ -150,8 +138,8 @@ def checked(text: str, name: str = "text") -> str:
     if not isinstance(text, str):
         raise DataError(f"{name}: not a text but {type(text).__name__}.")
     if control := NO_TEXT.search(text):
-        code, place = f"{ord(control[0]):04X}", str(control.start() + 1)
-        raise DataError(CONTROL.format(name=name, code=code, place=place))
+        code, place = f"{ord(control[0]):04X}", control.start() + 1
+        raise DataError(f"{name}: control character U+{code} at character {place}.")
     if not text.strip():
         raise DataError(f"{name}: empty.")
     return unicodedata.normalize("NFC", text)

@@ -29,7 +29,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rulerlib import checkpoints, packages
-from rulerlib.errors import DataError, ParameterError, RulerError
+from rulerlib.errors import MissingExtraError, ParameterError
 
 DAY = datetime.date(2024, 8, 6)
 """The date in chat templates that ask for today's: a fixed one, so that runs can be repeated."""
@@ -100,16 +100,16 @@ class Tokenizer(ABC):
         MissingExtraError
             If `jinja2` is not installed.
         """
-        template, variables = self.chat_template or "", {**self.special_tokens, **variables}
+        values = {**self.special_tokens, **variables}
         try:
-            return render_template(template, messages, **variables)
-        except RulerError:
+            return render_template(self.chat_template or "", messages, **values)
+        except MissingExtraError:
             raise
         except Exception as error:
             # A template is code of others, and may raise anything.
-            allowed_values = f"false, because the chat template of '{self.name}' does not render"
-            reason = checkpoints.reason(error)
-            raise ParameterError("chat", True, f"{allowed_values} ({reason})") from error
+            does_not = f"because the chat template of '{self.name}' does not render"
+            allowed = f"false, {does_not} ({checkpoints.reason(error)})"
+            raise ParameterError("chat", True, allowed) from error
 
 
 class Words(Tokenizer):
@@ -152,17 +152,14 @@ class FastTokenizer(Tokenizer):
     ) -> None:
         self.backend, self.name, self.chat_template = backend, name, chat_template
         self.special_tokens = dict(special_tokens or {})
-        added = backend.get_added_tokens_decoder().items()
-        self._special = {number: token.content for number, token in added if token.special}
+        added = backend.get_added_tokens_decoder()
+        self._special = {at: token.content for at, token in added.items() if token.special}
         self.all_special_tokens = frozenset(self._special.values())
         # Some models have control tokens that are not special, such as "<｜User｜>" of DeepSeek.
-        template = chat_template or ""
-        control = {
-            token.content
-            for _, token in added
-            if token.special or (token.content in template and not token.content.isspace())
-        }
-        self._control = re.compile("|".join(map(re.escape, sorted(control))) or "(?!)")
+        contents = {token.content for token in added.values() if token.content.strip()}
+        named = {content for content in contents if content in (chat_template or "")}
+        control = sorted(self.all_special_tokens | named)
+        self._control = re.compile("|".join(map(re.escape, control)) or "(?!)")
         ids = {role: backend.token_to_id(token) for role, token in self.special_tokens.items()}
         self.eos_id: int | None = ids.get("eos_token")
         self.pad_id: int | None = ids.get("pad_token")
@@ -171,12 +168,13 @@ class FastTokenizer(Tokenizer):
 
     def spans(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
         """See `Tokenizer`."""
-        return [encoding.offsets for encoding in self._encoded("encode_batch", texts)]
+        encodings = self.backend.encode_batch(texts, add_special_tokens=False)
+        return [encoding.offsets for encoding in encodings]
 
     def counts(self, texts: Sequence[str]) -> list[int]:
         """See `Tokenizer`."""
         # The same tokens without their places, in little more than half the time.
-        return [*map(len, self._encoded("encode_batch_fast", texts))]
+        return [*map(len, self.backend.encode_batch_fast(texts, add_special_tokens=False))]
 
     def encode(self, text: str, special: bool) -> list[int]:
         """Return the ids of a text's tokens.
@@ -187,23 +185,8 @@ class FastTokenizer(Tokenizer):
             Whether the tokens that begin a text come first, as a model expects them. Those that a
             tokenizer appends, such as ``</s>``, are left out: the model continues the text.
         """
-        [encoding] = self._encoded("encode_batch", [text])
-        return [*(self.beginning if special else ()), *encoding.ids]
-
-    def _encoded(self, method: str, texts: Sequence[str]) -> list[Any]:
-        """Return what a method of the library makes of texts.
-
-        Raises
-        ------
-        DataError
-            If it fails: its files are damaged, for a sound tokenizer takes any text. The library
-            raises a bare Exception.
-        """
-        try:
-            encodings: list[Any] = getattr(self.backend, method)(texts, add_special_tokens=False)
-        except Exception as error:
-            raise DataError(f"The tokenizer '{self.name}' cannot read a text ({error}).") from error
-        return encodings
+        ids = self.backend.encode(text, add_special_tokens=False).ids
+        return [*(self.beginning if special else ()), *ids]
 
     def control_token(self, text: str) -> str | None:
         """See `Tokenizer`."""
@@ -242,11 +225,6 @@ class FastTokenizer(Tokenizer):
         first = next(at for at in starts if whole[at : at + len(text)] == text)
         return tuple(whole[:first])
 
-    @functools.cached_property
-    def vocabulary(self) -> int:
-        """See `Tokenizer`."""
-        return int(self.backend.get_vocab_size())
-
 
 def load(name: str | Tokenizer) -> Tokenizer:
     """Return the tokenizer of a model, or one that is loaded already.
@@ -280,8 +258,6 @@ def load(name: str | Tokenizer) -> Tokenizer:
         raise ParameterError("model", name, allowed)
     tokenizers = packages.load("tokenizers", "tokenizer", "Reading a model's tokenizer")
     config = checkpoints.read_json(folder / "tokenizer_config.json", name)
-    if "added_tokens_decoder" not in config:
-        config |= checkpoints.read_json(folder / "special_tokens_map.json", name)
     try:
         backend = tokenizers.Tokenizer.from_str(file.read_text("utf-8"))
     except Exception as error:
@@ -336,28 +312,21 @@ def render_template(template: str, messages: Sequence[Mapping[str, str]], **vari
 def _compiled(template: str) -> Any:
     packages.load("jinja2", "tokenizer", "A chat template")
     import jinja2
-    from jinja2.ext import Extension, loopcontrols
+    from jinja2.ext import loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    class OwnWords(Extension):
-        """Marks what the model itself has said; its text stays as it is."""
-
-        tags = {"generation"}  # noqa: RUF012
-
-        def parse(self, parser: Any) -> Any:
-            next(parser.stream)
-            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-            return jinja2.nodes.Scope(body)
 
     def raise_exception(message: str) -> None:
         raise jinja2.TemplateError(message)
 
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[OwnWords, loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
     )
     # Not as jinja2 has it, which escapes for HTML.
     environment.filters["tojson"] = functools.partial(json.dumps, ensure_ascii=False)
     environment.globals.update(raise_exception=raise_exception, strftime_now=DAY.strftime)
+    # What the model itself has said is marked for training; its text stays as it is.
+    template = re.sub(r"({%-?\s*)generation\b", r"\1if true", template)
+    template = re.sub(r"({%-?\s*)endgeneration\b", r"\1endif", template)
     return environment.from_string(template)
 
 

@@ -69,7 +69,7 @@ def test_without_parts_values_go_by_their_form():
         f"One of the special magic numbers for {key} is: {value}." + " The grass is green." * 9
         for key, value in (("a-b", 1111111), ("c-d", 2222222), ("e-f", 3333333))
     )
-    record = Prediction(5, f"Some special magic numbers. {context} What is it?", ["2222222"])
+    record = Prediction(5, f"Some special magic numbers. {context} What is it?", ["2222222"], "")
     record.pred = "1111111."
     assert tasks.families()["niah"]().mistake(record, False) == "distractor"
     record.pred = "7654321"

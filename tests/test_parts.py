@@ -22,7 +22,7 @@ from rulerlib.tasks import all_tasks
 
 TASKS = all_tasks()
 
-NIAH = [name for name, task in TASKS.items() if getattr(task, "needle", "") == "magic"]
+NIAH = [name for name, task in TASKS.items() if task.family == "niah"]
 
 
 def texts(sample: Sample, parts) -> list[str]:
@@ -197,10 +197,10 @@ def test_each_question_on_a_context_has_its_own_parts(task, queries, knobs, word
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        ({}, "are not a list"),
-        ([5], "are not an object of lists"),
-        ([{"role": "needle", "start": [1], "end": [2, 3]}], "of equal length"),
-        ([{"role": "needle", "start": [1.0], "end": [2]}], "are not an object of lists"),
+        (5, "are not objects of equal lists"),
+        ([5], "are not objects of equal lists"),
+        ([{"role": "needle", "start": [1], "end": [2, 3]}], "are not objects of equal lists"),
+        ([{"role": "needle", "start": ["1"], "end": [2]}], "are not objects of equal lists"),
         ([{"role": "needle", "start": [2], "end": [1]}], "does not lie within the 9 characters"),
         ([{"role": "needle", "start": [1], "end": [10]}], "does not lie within the 9 characters"),
     ],

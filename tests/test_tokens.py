@@ -13,7 +13,6 @@ import re
 import sys
 
 import pytest
-from helpers_tasks import smallest_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,26 +129,11 @@ def check_positions(tokenizer: tokens.Tokenizer, sample: Sample) -> None:
         return bisect.bisect_right(ends, character)
 
     assert sample.token_position_answer == holder(sample.input.index(sample.outputs[0]))
-    needle = re.compile(
-        r"(?:Et af de særlige|One of the special)[^\n.]*?: (\S+)\."
-        r"|(?:Adgangskoden er|The pass key is) (\d+)\. "
-        r"|(?:Det bedste, man|The best thing to)[^\n.]*? (?:er at|is to) ([^.]+)\."
-    )
-    starts = {
-        found[found.lastindex]: holder(found.start()) for found in needle.finditer(sample.input)
-    }
+    needle = re.compile(r"(?:Et af de særlige|One of the special)[^\n.]*?: (\S+)\.")
+    starts = {found[1]: holder(found.start()) for found in needle.finditer(sample.input)}
     gold = [starts[value] for value in sample.outputs]
     assert sample.token_positions[: len(gold)] == gold
     assert set(sample.token_positions) <= set(starts.values())
-
-
-def dataset(*args, **options) -> Dataset:
-    """A dataset, at the smallest possible length if the given one is too short."""
-    try:
-        return Dataset(*args, **options)
-    except ParameterError as error:
-        name, _, *rest = args
-        return Dataset(name, smallest_of(error), *rest, **options)
 
 
 @pytest.mark.hypothesis
@@ -161,7 +145,7 @@ def test_budgets_are_exact_and_never_exceeded(kind):
     @settings(max_examples=5 if kind == "nasty" else 10)
     @given(
         task=st.sampled_from(VARIANTS),
-        length=st.integers(600, 2500 if kind == "nasty" else 5000),
+        length=st.integers(1500, 2500 if kind == "nasty" else 5000),
         language=st.sampled_from(["da", "en"]),
         seed=st.integers(0, 10**6),
         chat=st.sampled_from(chats),
@@ -169,7 +153,7 @@ def test_budgets_are_exact_and_never_exceeded(kind):
         index=st.integers(0, 400),
     )
     def hold(task, length, language, seed, chat, place, index):
-        data = dataset(
+        data = Dataset(
             task, length, language, tokenizer, num_samples=500, seed=seed,
             format=PromptFormat(chat=chat, answer_prefix=place),
         )  # fmt: skip
@@ -204,19 +188,13 @@ def test_control_tokens_in_texts_are_refused(bytelevel, chat):
         PromptFormat(chat, system_prompt="Svar <s> kort.").frame(bytelevel)
 
 
-def test_a_damaged_tokenizer_file_is_one_sentence(tmp_path):
-    """It ends with the error of the package tokenizers."""
-    tokenizers = pytest.importorskip("tokenizers")
-    for text in ('{"version": "1.0", "model":', "{}", ""):
-        (tmp_path / "tokenizer.json").write_text(text, encoding="utf-8")
-        with pytest.raises(ParameterError) as caught:
-            tokens.load(str(tmp_path))
-        with pytest.raises(Exception) as reason:  # noqa: PT011
-            tokenizers.Tokenizer.from_str(text)
-        assert str(caught.value) == (
-            f"model is '{tmp_path}', but must be one whose tokenizer.json can be read"
-            f" ({reason.value})."
-        )
+def test_a_model_without_a_sound_tokenizer_file_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ParameterError, match=r"must be a model with a tokenizer\.json"):
+        tokens.load(str(tmp_path))
+    (tmp_path / "tokenizer.json").write_text('{"version": "1.0", "model":', encoding="utf-8")
+    with pytest.raises(ParameterError, match=r"whose tokenizer.json can be read \(EOF while"):
+        tokens.load(str(tmp_path))
 
 
 def write(folder, backend, config, files=()):
@@ -236,12 +214,6 @@ OTHER = "{{ bos_token }}{{ messages[0]['content'] }}"
 FOLDERS = {
     "tokens with flags": {
         "eos_token": {"__type": "AddedToken", "content": "<|end|>", **ADDED},
-    },
-    "a map of special tokens": {
-        "eos_token": None, "unk_token": None,
-        "special_tokens_map.json": {
-            "bos_token": "<|user|>", "eos_token": {"content": "<|end|>", **ADDED},
-        },
     },
     "begin and end": {"add_bos_token": False, "add_eos_token": True},
     "a template beside it": {"chat_template": OTHER, "chat_template.jinja": CHAT_TEMPLATE},
@@ -280,34 +252,12 @@ def test_a_folder_is_read_as_transformers_reads_it(kind, folder, tmp_path):
             ) == expected.apply_chat_template(turns, tokenize=False, add_generation_prompt=ask)
 
 
-def test_a_model_without_a_tokenizer_file_is_refused(tmp_path):
-    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ParameterError, match=r"must be a model with a tokenizer\.json"):
-        tokens.load(str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("package", "purpose", "extra"),
-    [
-        ("tokenizers", "Reading a model's tokenizer", "tokenizer"),
-        ("jinja2", "A chat template", "tokenizer"),
-    ],
-)
-def test_a_missing_package_is_a_sentence_that_says_what_to_install(
-    package, purpose, extra, bytelevel, tmp_path, monkeypatch
-):
-    template = f"{{# Nobody rendered it before {tmp_path}. #}}"
-    talker = tokens.FastTokenizer(bytelevel.backend, "talker", chat_template=template)
-    monkeypatch.setitem(sys.modules, package, None)
-    needing = {
-        "tokenizers": lambda: tokens.load("lille"),
-        "jinja2": lambda: talker.render([]),
-    }
-    with pytest.raises(MissingExtraError) as caught:
-        needing[package]()
-    assert str(caught.value) == (
-        f"{purpose} needs the package '{package}': pip install 'rulerlib[{extra}]'"
-    )
+def test_a_missing_package_is_a_sentence_that_says_what_to_install(bytelevel, monkeypatch):
+    talker = tokens.FastTokenizer(bytelevel.backend, "talker", chat_template="{# New here. #}")
+    needs = "A chat template needs the package 'jinja2': pip install 'rulerlib[tokenizer]'"
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=re.escape(needs)):
+        talker.render([])
 
 
 def test_a_template_that_does_not_render_is_one_sentence(bytelevel):
@@ -323,17 +273,6 @@ def test_a_template_that_does_not_render_is_one_sentence(bytelevel):
             "chat is True, but must be false, because the chat template of 'talker' does not"
             f" render ({reason})."
         )
-
-
-def test_a_tokenizer_that_refuses_a_text_is_named(tmp_path):
-    rust = pytest.importorskip("tokenizers")
-    backend = rust.Tokenizer(rust.models.WordLevel({"a": 0}, unk_token="[UNK]"))
-    backend.save(str(tmp_path / "tokenizer.json"))
-    broken = tokens.load(str(tmp_path))
-    with pytest.raises(DataError, match=r"The tokenizer '.*' cannot read a text \(.*UNK"):
-        broken.counts(["a", "b"])
-    with pytest.raises(DataError, match="cannot read a text"):
-        broken.spans(["b"])
 
 
 def test_a_tokenizer_that_appends_a_token_does_not_end_the_prompt():

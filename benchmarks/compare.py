@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from rulerlib.compare import AS_GOOD, UNDECIDED, Gate
-from rulerlib.progress import Progress
+from rulerlib.predict import Progress
 
 # First and second rate, whether paired, and how many questions at most.
 BREAKS = [

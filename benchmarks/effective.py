@@ -19,7 +19,7 @@ import pandas as pd
 
 from rulerlib.analysis import THRESHOLD
 from rulerlib.effective import QUERIES, SHARE, Search, shared_queries
-from rulerlib.progress import Progress
+from rulerlib.predict import Progress
 from rulerlib.tasks import RULER
 
 # How much easier than the average a task is, in log odds; and how many references it has.

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any
 import rulerlib
 from book import stored
 from rulerlib import files, models, store, tasks
-from rulerlib.errors import DataError, ParameterError, RulerError, nearest
-from rulerlib.parsing import settings_file
+from rulerlib.errors import DataError, ParameterError, RulerError, nearest, settings_file
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.store import Cell

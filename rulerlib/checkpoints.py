@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rulerlib import files, gguf, packages
-from rulerlib.errors import LARGEST, ParameterError, is_number
+from rulerlib import files, gguf
+from rulerlib.errors import LARGEST, ParameterError, is_number, load_package
 
 SMALL_FILES = ["*.json", "*.jinja"]
 """The files of a hub model with its configuration and tokenizer."""
@@ -143,7 +143,7 @@ def small_files(name: str) -> Path:
 # The hub would be asked again for each length, limit and fingerprint.
 @functools.cache
 def _downloaded(name: str) -> Path:
-    hub = packages.load("huggingface_hub", "tokenizer", "A model of the hub")
+    hub = load_package("huggingface_hub", "tokenizer", "A model of the hub")
     try:
         return Path(hub.snapshot_download(name, allow_patterns=SMALL_FILES))
     except (OSError, ValueError) as error:

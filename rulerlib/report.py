@@ -16,10 +16,9 @@ import pandas as pd
 from pydantic import Field
 
 from rulerlib.analysis import RESAMPLES, THRESHOLD
-from rulerlib.errors import LARGEST, ParameterError, one_of, validated
+from rulerlib.errors import LARGEST, ParameterError, notebook_parameters, one_of, validated
 from rulerlib.files import home
 from rulerlib.metrics import MEASURES
-from rulerlib.parsing import notebook_parameters
 from rulerlib.scores import MARKED, NameList, read_predictions, scores, wanted
 
 Length = Annotated[int, Field(ge=1, le=LARGEST)]

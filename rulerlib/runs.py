@@ -22,9 +22,8 @@ from pydantic import Field
 from rulerlib import checkpoints, files, languages, models, samples, store, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
-from rulerlib.errors import LARGEST, LONGEST, ParameterError, one_of, validated
-from rulerlib.parsing import notebook_parameters
-from rulerlib.progress import Progress
+from rulerlib.errors import LARGEST, LONGEST, ParameterError, notebook_parameters, one_of, validated
+from rulerlib.predict import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction, Sample
 from rulerlib.store import Cell, Given

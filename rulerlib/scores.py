@@ -23,8 +23,8 @@ from typing import Annotated, Any, NamedTuple
 import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
-from rulerlib import files, parsing, store, tasks, texts
-from rulerlib.errors import LARGEST, DataError, ParameterError, one_of
+from rulerlib import files, store, tasks, texts
+from rulerlib.errors import LARGEST, DataError, ParameterError, listed, one_of
 from rulerlib.metrics import LIST, Scoring, matches
 from rulerlib.samples import Prediction
 from rulerlib.tasks import mistakes
@@ -109,7 +109,7 @@ def wanted(parameter: str, names: NameList) -> list[str] | None:
         If they are neither names nor None.
     """
     if isinstance(names, str):
-        names = parsing.listed(names)
+        names = listed(names)
     if names is None:
         return None
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):

@@ -91,8 +91,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerlib import checkpoints, packages
-from rulerlib.errors import HALF, DataError, MissingWordingError, ParameterError
+from rulerlib import checkpoints
+from rulerlib.errors import HALF, DataError, MissingWordingError, ParameterError, load_package
 from rulerlib.languages import Language
 from rulerlib.samples import Part
 from rulerlib.texts import digest, read_file
@@ -219,7 +219,7 @@ def _read_lines(path: Path, content: str, whole: Exception) -> list[tuple[str, A
 
 
 def _load_from_hub(name: str, side: str) -> list[Any]:
-    datasets = packages.load("datasets", "hub", f"Reading '{name}' from the hub")
+    datasets = load_package("datasets", "hub", f"Reading '{name}' from the hub")
     place, _, revision = name.partition("@")
     repository, _, configuration = place.partition(":")
     try:

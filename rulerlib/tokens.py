@@ -28,8 +28,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rulerlib import checkpoints, packages
-from rulerlib.errors import MissingExtraError, ParameterError
+from rulerlib import checkpoints
+from rulerlib.errors import MissingExtraError, ParameterError, load_package
 
 DAY = datetime.date(2024, 8, 6)
 """The date in chat templates that ask for today's: a fixed one, so that runs can be repeated."""
@@ -256,7 +256,7 @@ def load(name: str | Tokenizer) -> Tokenizer:
             " of transformers writes one for most models)"
         )
         raise ParameterError("model", name, allowed)
-    tokenizers = packages.load("tokenizers", "tokenizer", "Reading a model's tokenizer")
+    tokenizers = load_package("tokenizers", "tokenizer", "Reading a model's tokenizer")
     config = checkpoints.read_json(folder / "tokenizer_config.json", name)
     try:
         backend = tokenizers.Tokenizer.from_str(file.read_text("utf-8"))
@@ -310,7 +310,7 @@ def render_template(template: str, messages: Sequence[Mapping[str, str]], **vari
 
 @functools.lru_cache
 def _compiled(template: str) -> Any:
-    packages.load("jinja2", "tokenizer", "A chat template")
+    load_package("jinja2", "tokenizer", "A chat template")
     import jinja2
     from jinja2.ext import loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import rulerlib
-from rulerlib import commands, parsing
+from rulerlib import commands, errors
 from rulerlib.commands import main
 from rulerlib.errors import DataError
 
@@ -66,8 +66,8 @@ def test_a_missing_package_is_named_with_the_extra_that_installs_it(monkeypatch,
     ids=lambda value: str(value)[:20],
 )  # fmt: skip
 def test_every_kind_of_value_can_be_typed(text, wanted):
-    assert parsing.value(text) == wanted
-    assert parsing.settings("set", [f"name = {text}"], "k=3") == {"name": wanted}
+    assert errors.value(text) == wanted
+    assert errors.settings("set", [f"name = {text}"], "k=3") == {"name": wanted}
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rulerlib.models import Request
-from rulerlib.models.cutting import find_stop
+from rulerlib.models import Request, find_stop
 
 TAGS = ("<t>", "</t>")
 

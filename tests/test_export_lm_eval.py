@@ -19,8 +19,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.export import formats, lm_eval
 from rulerlib.metrics import LIST
-from rulerlib.models import Generation
-from rulerlib.models.cutting import cut_answer
+from rulerlib.models import Generation, cut_answer
 from rulerlib.prompts import PLACES, Frame, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Sample

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rulerlib import tasks
-from rulerlib.errors import ParameterError
-from rulerlib.parsing import notebook_parameters
+from rulerlib.errors import ParameterError, notebook_parameters
 from rulerlib.runs import Run, halves
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from rulerlib.progress import Progress
+from rulerlib.predict import Progress
 
 
 class Terminal(io.StringIO):

@@ -15,8 +15,7 @@ import sys
 from pathlib import Path
 
 from rulerlib import analysis, tasks
-from rulerlib.errors import ParameterError, RulerError, dictionary, one_of
-from rulerlib.parsing import settings_file, values_of
+from rulerlib.errors import ParameterError, RulerError, dictionary, one_of, settings_file, values_of
 from rulerlib.runs import Run
 
 NEEDED = ("models", "languages", "lengths")

@@ -14,12 +14,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from rulerlib import commands, files, packages, store, tasks, tokens
+from rulerlib import commands, files, store, tasks, tokens
 from rulerlib import languages as packs
 from rulerlib.dataset import Dataset
-from rulerlib.errors import one_of
+from rulerlib.errors import load_package, one_of, settings, values_of
 from rulerlib.export import lm_eval
-from rulerlib.parsing import settings, values_of
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample
 
@@ -104,8 +103,8 @@ def write_parquet(path: Path, samples: Iterable[Sample], metadata: Mapping[str, 
     ParameterError
         If the file cannot be written.
     """
-    pa = packages.load("pyarrow", "hub", "Writing Parquet")
-    pq = packages.load("pyarrow.parquet", "hub", "Writing Parquet")
+    pa = load_package("pyarrow", "hub", "Writing Parquet")
+    pq = load_package("pyarrow.parquet", "hub", "Writing Parquet")
     rows = []
     for sample in samples:
         row = {"id": "", "cluster": "", "golds": [], "facts": {}, **sample.to_dict()}

@@ -26,8 +26,7 @@ from typing import Any
 from rulerlib import tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, one_of
-from rulerlib.models import Request
-from rulerlib.models.cutting import find_stop
+from rulerlib.models import Request, find_stop
 from rulerlib.prompts import Frame, PromptFormat, split_thinking
 from rulerlib.samples import Sample, parts_to_data
 from rulerlib.tasks.drop import Drop

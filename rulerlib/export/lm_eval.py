@@ -26,8 +26,7 @@ import rulerlib
 from rulerlib import tasks
 from rulerlib.dataset import Dataset
 from rulerlib.metrics import FAULTS
-from rulerlib.models import Request
-from rulerlib.models.cutting import find_stop
+from rulerlib.models import Request, find_stop
 from rulerlib.prompts import split_thinking
 from rulerlib.samples import Sample
 

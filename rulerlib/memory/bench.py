@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import commands, files, models, parsing, predict, samples, store
+from rulerlib import commands, errors, files, models, predict, samples, store
 from rulerlib.errors import ParameterError, RulerError, shortened
 from rulerlib.memory import measures, presets, work
 from rulerlib.memory.delivered import Needs
@@ -39,7 +39,7 @@ from rulerlib.memory.suites import SUITES
 from rulerlib.memory.system import Recalled, Text
 from rulerlib.memory.work import METRICS, STORE, TABLE, TELEMETRY, Work
 from rulerlib.models import Model
-from rulerlib.progress import Progress
+from rulerlib.predict import Progress
 from rulerlib.samples import Sample
 
 BESIDE = ("span_short", "random", "rag", "oracle")
@@ -374,10 +374,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     works = work.expand(
         preset_names=[*BESIDE, given.system] if given.system else given.presets,
         languages=given.language,
-        knobs=parsing.settings("knob", given.knob, "facts=50"),
-        changes=parsing.settings("set", given.set, "k=3"),
-        engine_options=parsing.settings("engine-option", given.engine_option, "dtype=float32"),
-        length=parsing.value(given.length),
+        knobs=errors.settings("knob", given.knob, "facts=50"),
+        changes=errors.settings("set", given.set, "k=3"),
+        engine_options=errors.settings("engine-option", given.engine_option, "dtype=float32"),
+        length=errors.value(given.length),
         **{name: getattr(given, name) for name in AS_GIVEN},
     )
     if given.dry_run:

@@ -30,8 +30,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from rulerlib import packages
-from rulerlib.errors import validated
+from rulerlib.errors import load_package, validated
 from rulerlib.memory import system
 from rulerlib.memory.search import DIMENSION, Array, ranked, words_of
 from rulerlib.memory.system import Recalled, System, Text, recalled
@@ -98,7 +97,7 @@ class EpisodicIndex(System):
 
     def build(self) -> Any:
         """Return a sparse matrix with the key of each text as a row of zeros and ones."""
-        sparse = packages.load("scipy.sparse", "notebook", "Search by keys")
+        sparse = load_package("scipy.sparse", "notebook", "Search by keys")
         keys = [key_of(text) for text in self.texts]
         rows = np.repeat(np.arange(len(keys)), [len(key) for key in keys])
         columns = np.concatenate([np.zeros(0, int), *keys])

@@ -26,11 +26,10 @@ from typing import Any
 from pydantic import Field
 
 from rulerlib import languages, plugins
-from rulerlib.errors import ParameterError, dictionary, nearest, one_of, validated
+from rulerlib.errors import ParameterError, dictionary, nearest, one_of, settings_file, validated
 from rulerlib.languages import Language
 from rulerlib.memory import outside
 from rulerlib.memory.system import System
-from rulerlib.parsing import settings_file
 from rulerlib.prompts import Decoding, PromptFormat
 
 PRESETS = Path(__file__).parent / "presets"

@@ -15,12 +15,11 @@ from typing import Any, Self
 import pandas as pd
 
 from rulerlib import show, store
-from rulerlib.errors import ParameterError
+from rulerlib.errors import ParameterError, notebook_parameters, values_of
 from rulerlib.escaping import Html
 from rulerlib.files import home
 from rulerlib.memory import bench, tables
 from rulerlib.memory.work import METRICS, Values, Work, expand
-from rulerlib.parsing import notebook_parameters, values_of
 from rulerlib.scores import model_label
 
 # The parameters that all pieces of work share.

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rulerlib import packages
+from rulerlib.errors import load_package
 
 FUSED_BY = 60
 """Added to each rank before its reciprocal is taken (Cormack et al. 2009)."""
@@ -77,7 +77,7 @@ class WordSearch:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        bm25s = packages.load("bm25s", "notebook", "Search by words")
+        bm25s = load_package("bm25s", "notebook", "Search by words")
         words = [words_of(text) for text in texts]
         # bm25s cannot index texts without any word.
         self._index = bm25s.BM25(k1=1.2, b=0.75) if any(words) else None
@@ -103,7 +103,7 @@ class VectorSearch:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        sparse = packages.load("scipy.sparse", "notebook", "Search by vectors")
+        sparse = load_package("scipy.sparse", "notebook", "Search by vectors")
         chunks = [texts[start : start + _CHUNK] for start in range(0, len(texts), _CHUNK)]
         rows = [sparse.csr_array(hashed(chunk), dtype=float) for chunk in chunks]
         self._rows = sparse.vstack(rows) if rows else sparse.csr_array((0, DIMENSION))

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerlib import checkpoints, errors, files, models, parsing
+from rulerlib import checkpoints, errors, files, models
 from rulerlib import languages as packs
 from rulerlib.errors import ParameterError, one_of
 from rulerlib.languages import Language
@@ -215,9 +215,9 @@ def expand(
         As `Recipe`, `Work` and `rulerlib.memory.presets.load`, and if there is nothing to combine.
     """
     loaded = [
-        presets.load(name) for name in parsing.values_of("presets", preset_names, presets.NAMES)
+        presets.load(name) for name in errors.values_of("presets", preset_names, presets.NAMES)
     ]
-    suites = [one_of("suite", name, SUITES) for name in parsing.values_of("suites", suites, SUITES)]
+    suites = [one_of("suite", name, SUITES) for name in errors.values_of("suites", suites, SUITES)]
     changes = errors.dictionary("changes", changes or {}, '{"gate": False}')
     knobs = errors.dictionary("knobs", knobs or {}, '{"facts": 50}')
     of_presets = _where_they_exist("setting", changes, [one.changeable() for one in loaded])
@@ -225,10 +225,10 @@ def expand(
     changed = [preset.changed(given) for preset, given in zip(loaded, of_presets, strict=True)]
     works = []
     for language, (suite, given), size, seed in itertools.product(
-        parsing.values_of("languages", languages, packs.available()),
+        errors.values_of("languages", languages, packs.available()),
         [*zip(suites, of_suites, strict=True)],
-        parsing.values_of("sizes", sizes),
-        parsing.values_of("seeds", seeds),
+        errors.values_of("sizes", sizes),
+        errors.values_of("seeds", seeds),
     ):
         recipe = Recipe(suite, size, seed, language, profile, probes, given)
         works += [Work(recipe, preset, **same) for preset in changed]

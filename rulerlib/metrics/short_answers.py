@@ -58,7 +58,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
-from rulerlib import languages, packages
+from rulerlib import languages
+from rulerlib.errors import load_package
 
 Golds = Sequence[str | Sequence[str]]
 """All accepted answers, each as a text or as its spans."""
@@ -328,7 +329,7 @@ def _aligned(spans: list[str], wanted: list[str]) -> float:
     """Return the mean F1 of spans that are aligned; a span without a partner counts 0."""
     bags, golds = ([{*span.split()} for span in texts] for texts in (spans, wanted))
     scores = [[_f1(bag, gold) for bag in bags] for gold in golds]
-    optimize = packages.load("scipy.optimize", "notebook", "Scoring DROP's answers")
+    optimize = load_package("scipy.optimize", "notebook", "Scoring DROP's answers")
     pairs = zip(*optimize.linear_sum_assignment(scores, maximize=True), strict=True)
     total: float = sum(scores[row][column] for row, column in pairs)
     mean = total / max(len(bags), len(golds))

@@ -12,9 +12,10 @@ request, so mistakes are found at once and a finished run needs no model.
 
 from __future__ import annotations
 
+import bisect
 import importlib
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
@@ -22,7 +23,7 @@ from typing import Any, Protocol, cast
 
 from rulerlib import checkpoints, plugins, tokens
 from rulerlib.errors import HALF, ParameterError, RulerError, engine_options, nearest
-from rulerlib.prompts import Decoding
+from rulerlib.prompts import Decoding, ends_thinking
 from rulerlib.tokens import Tokenizer, Words
 
 ENGINES = ("transformers", "vllm", "openai", "reference")
@@ -40,6 +41,9 @@ FLAGS = {
 
 # Options that are recorded with the answers, or decide the samples, besides an engine's settings.
 _RECORDED = ("batch_size", "tokenizer")
+
+Decode = Callable[[Sequence[int], Sequence[str]], str]
+"""A function that returns the text of tokens, given the thinking tags that are kept in it."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +189,69 @@ def check_length(request: Request, count: int, limit: int | None, name: str) -> 
     length = count + request.max_new_tokens
     if limit is not None and length > limit:
         raise ParameterError("length", length, f"at most {limit}, what '{name}' can take")
+
+
+def begins_thinking(request: Request) -> bool:
+    """Return whether the prompt ends within thinking, so that the answer continues it."""
+    return ends_thinking(request.prompt, request.tags)
+
+
+def find_stop(text: str, request: Request, thinks: bool) -> tuple[int, int] | None:
+    """Return the characters [start, end) of the first stop string in a text, or None.
+
+    Stop strings within thinking do not count.
+
+    >>> request = Request("...", False, 16, tags=("<think>", "</think>"), stop=(".",))
+    >>> find_stop("<think>No.</think>It is 8. Or 9.", request, begins_thinking(request))
+    (25, 26)
+
+    Parameters
+    ----------
+    text
+        The generated text.
+    request
+        Its stop strings and thinking tags.
+    thinks
+        Whether the text begins within thinking.
+    """
+    start = 0
+    while True:
+        # Thinking and answer alternate; this tag ends the current one.
+        tag = request.tags[int(thinks)] if len(request.tags) == 2 else ""
+        end = text.find(tag, start) if tag else -1
+        if not thinks:
+            until = end if end >= 0 else len(text)
+            found = [(text.find(stop, start, until), len(stop)) for stop in request.stop]
+            places = [(at, at + size) for at, size in found if at >= 0]
+            if places:
+                return min(places)
+        if end < 0:
+            return None
+        start, thinks = end + len(tag), not thinks
+
+
+def cut_answer(ids: Sequence[int], request: Request, decode: Decode) -> tuple[str, int, bool]:
+    """Return the text of an answer, its number of tokens, and whether a stop string ended it.
+
+    Parameters
+    ----------
+    ids
+        The generated tokens.
+    decode
+        Returns their text.
+    """
+    thinks = begins_thinking(request)
+
+    def stop_of(count: int) -> tuple[int, int] | None:
+        return find_stop(decode(ids[:count], request.tags), request, thinks)
+
+    if not request.stop or stop_of(len(ids)) is None:
+        return decode(ids, request.tags), len(ids), False
+    # The fewest tokens whose text holds a stop string.
+    count = bisect.bisect_left(range(len(ids)), True, key=lambda size: stop_of(size) is not None)
+    place = stop_of(count)
+    text = decode(ids[:count], request.tags)
+    return text[: place[0]] if place else text, count, True
 
 
 def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
-from rulerlib import checkpoints, packages, tokens
-from rulerlib.errors import ParameterError, flag, one_of, whole_number
+from rulerlib import checkpoints, tokens
+from rulerlib.errors import ParameterError, flag, load_package, one_of, whole_number
 from rulerlib.models import Request, check_length
 from rulerlib.prompts import Decoding
 
@@ -123,7 +123,7 @@ def torch() -> Any:
     MissingExtraError
         If it is not installed.
     """
-    return packages.load("torch", "hf", "Running a model")
+    return load_package("torch", "hf", "Running a model")
 
 
 def available(device: str) -> bool:

@@ -20,13 +20,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from rulerlib import checkpoints, packages, tokens
+from rulerlib import checkpoints, tokens
 from rulerlib.errors import (
     HALF,
     ParameterError,
     RulerError,
     ServerError,
     dictionary,
+    load_package,
     nearest,
     number,
     one_of,
@@ -34,8 +35,14 @@ from rulerlib.errors import (
     whole_number,
 )
 from rulerlib.escaping import one_line
-from rulerlib.models import Generation, Request, check_length, tokenizer_name
-from rulerlib.models.cutting import begins_thinking, find_stop
+from rulerlib.models import (
+    Generation,
+    Request,
+    begins_thinking,
+    check_length,
+    find_stop,
+    tokenizer_name,
+)
 from rulerlib.prompts import TAGS, Decoding, find_answer, split_thinking
 
 ENDPOINTS = {"completions": "/completions", "chat": "/chat/completions"}
@@ -121,7 +128,7 @@ class Engine:
         self.name = checkpoints.checked(name, "openai")
         self._tokenizer_name = tokenizer_name(name, tokenizer)
         self._has_own_tokenizer = tokenizer is None
-        self._openai = packages.load("openai", "openai", "Asking a server")
+        self._openai = load_package("openai", "openai", "Asking a server")
         self._url = _checked_url(base_url or os.environ.get("OPENAI_BASE_URL"))
         self._key = os.environ.get("OPENAI_API_KEY") or "none"
         if not re.fullmatch("[!-~]+", self._key):
@@ -184,7 +191,7 @@ class Engine:
         return None
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        from_thread = packages.load("anyio.from_thread", "openai", "Asking a server")
+        from_thread = load_package("anyio.from_thread", "openai", "Asking a server")
         waiting = enumerate(requests)
         running: dict[Future[Generation], int] = {}
         failure: BaseException | None = None

@@ -17,10 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rulerlib import packages
-from rulerlib.errors import ParameterError, one_of, whole_number
-from rulerlib.models import Generation, Request
-from rulerlib.models.cutting import Decode, begins_thinking, cut_answer, find_stop
+from rulerlib.errors import ParameterError, load_package, one_of, whole_number
+from rulerlib.models import Decode, Generation, Request, begins_thinking, cut_answer, find_stop
 from rulerlib.models.local import Local, ReadPrompt, available, drawing_seed, torch
 
 # A batch has at most this many tokens, unless a single prompt has more.
@@ -220,7 +218,7 @@ class Engine(Local):
 
     @cached_property
     def _model(self) -> Any:
-        transformers = packages.load("transformers", "hf", "Running a model")
+        transformers = load_package("transformers", "hf", "Running a model")
         import safetensors
 
         transformers.utils.logging.disable_progress_bar()

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rulerlib import languages, packages
-from rulerlib.errors import RulerError
+from rulerlib import languages
+from rulerlib.errors import RulerError, load_package
 from rulerlib.languages import VALUE_TYPES
 from rulerlib.playground.state import Playground
 from rulerlib.tasks.niah import HAYSTACKS
@@ -45,7 +45,7 @@ class Page:
 
     def __init__(self, play: Playground) -> None:
         self.play, self.failures = play, list[Exception]()
-        w = packages.load("ipywidgets", "notebook", "The playground's page")
+        w = load_package("ipywidgets", "notebook", "The playground's page")
         lengths = [(f"{length:,}", length) for length in play.lengths]
         packs = [(languages.load(code).name, code) for code in languages.available()]
         most = max(8, play.setting.num_distractors)

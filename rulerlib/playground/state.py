@@ -12,11 +12,17 @@ from pydantic import Field
 
 from rulerlib import errors, languages, models, predict, show
 from rulerlib.dataset import Dataset
-from rulerlib.errors import LONGEST, ParameterError, one_of, validated, whole_number
+from rulerlib.errors import (
+    LONGEST,
+    ParameterError,
+    notebook_parameters,
+    one_of,
+    validated,
+    whole_number,
+)
 from rulerlib.haystack import DEPTHS, Draft, Needle, Take
 from rulerlib.languages import VALUE_TYPES
 from rulerlib.metrics import matches
-from rulerlib.parsing import notebook_parameters
 from rulerlib.prompts import PromptFormat
 from rulerlib.runs import halves
 from rulerlib.samples import Prediction

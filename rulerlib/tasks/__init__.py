@@ -30,8 +30,7 @@ from dataclasses import fields
 from typing import Any
 
 from rulerlib import plugins
-from rulerlib.errors import ParameterError, nearest, one_of
-from rulerlib.parsing import listed
+from rulerlib.errors import ParameterError, listed, nearest, one_of
 from rulerlib.tasks import common_words, drop, frequent_words, niah, qa, variable_tracking
 from rulerlib.tasks.family import BESIDE, RULER_CATEGORIES, Task
 

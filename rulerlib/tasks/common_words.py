@@ -31,8 +31,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from rulerlib import packages
-from rulerlib.errors import ParameterError, flag, one_of, whole_number
+from rulerlib.errors import ParameterError, flag, load_package, one_of, whole_number
 from rulerlib.haystack import Draft, Filling, Pool, Sized, Take, largest, pool_of
 from rulerlib.languages import Language
 from rulerlib.samples import Part, Prediction
@@ -339,7 +338,7 @@ def frequent(language: Language, most: int) -> tuple[str, ...]:
     >>> frequent(load("da"), 5)
     ('det', 'til', 'jeg', 'har', 'for')
     """
-    wordfreq = packages.load("wordfreq", "words", "Making a list of common words")
+    wordfreq = load_package("wordfreq", "words", "Making a list of common words")
     # wordfreq replaces a language that it lacks by the nearest one.
     if language.code not in wordfreq.available_languages():
         raise ParameterError("words", "wordfreq", f"'text', as wordfreq has no {language.code}")

@@ -22,17 +22,17 @@ _OF_STUDY = ("group", "setting", "study")
 
 
 def without_passages(run: Run) -> Run:
-    """Return a run with a study of the same questions and model without the passages.
+    """Return a run with a study of the first questions without their passages, of the same model.
 
-    The study has its own folder. It is empty for a run with ``data``, whose questions cannot be
-    separated from their passages. If questions share passages, it uses other questions of the same
-    kind.
+    It has ``study_samples`` questions of each task and its own folder. It is empty for a run with
+    ``data``, whose questions cannot be separated from their passages. If questions share passages,
+    it uses other questions of the same kind.
     """
     blind = {**run.knobs, "context": False}
     return replace(
         run, loaded=run.loaded_engine, study_name="no-passage", study_length=run.length,
         study=[] if run.given else [{"task": name, **blind} for name in run.tasks],
-        study_samples=run.num_samples,
+        study_samples=min(run.num_samples, run.study_samples),
     )  # fmt: skip
 
 

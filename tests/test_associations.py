@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from conftest import ROOT, make_tokenizer
 from rulerlib.dataset import Dataset
 from rulerlib.models.reference import answer
-from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import all_tasks
 
@@ -65,11 +64,9 @@ def check(data: Dataset, sample: Sample) -> None:
                 sample.outputs
             )
             assert query.casefold() not in context.casefold()
-    asked_for = 1 + data.row.num_distractors
-    mentions = max(8, 4 * data.length // 1000)
-    assert len(persons) == asked_for + mentions
+    assert len(persons) == 1 + max(8, 4 * data.length // 1000)
     counts = Counter(name for name, _ in persons)
-    assert len(counts) == asked_for + 8
+    assert len(counts) == 9
     # All persons are mentioned about equally often.
     assert max(counts.values()) - min(counts.values()) <= 2
     assert [answer(sample.input)] == sample.outputs
@@ -84,8 +81,8 @@ def check(data: Dataset, sample: Sample) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("kind", "length"), [("nasty", 1024), ("words", 65_536)])
 def test_the_reader_finds_every_person(task, language, kind, length):
-    asked = {"num_samples": {1024: 6, 4096: 6}.get(length, 1), "format": PromptFormat(chat=False)}
-    data = Dataset(task, length, language, make_tokenizer(kind), **asked)
+    count = 6 if length == 1024 else 1
+    data = Dataset(task, length, language, make_tokenizer(kind), count)
     for sample in data:
         check(data, sample)
         assert check_lengths(data, sample) > length - data.maker.filler.longest - 8
@@ -94,21 +91,13 @@ def test_the_reader_finds_every_person(task, language, kind, length):
 @settings(max_examples=10)
 @given(
     hops=st.sampled_from([1, 2]),
-    others=st.integers(0, 9),
-    queries=st.integers(1, 10),
     seed=st.integers(0, 10**9),
     language=st.sampled_from(LANGUAGES),
 )
-def test_any_setting(hops, others, queries, seed, language):
-    knobs = {"num_hops": hops, "num_distractors": others}
-    queries = min(queries, others + 1)
-    data = Dataset(
-        "associations", 2000, language, "words", num_samples=queries, seed=seed, knobs=knobs,
-        queries_per_context=queries,
-    )  # fmt: skip
+def test_any_setting(hops, seed, language):
+    data = Dataset("associations", 2000, language, "words", 2, seed, knobs={"num_hops": hops})
     for sample in data:
         check(data, sample)
-    assert len({sample.outputs[0] for sample in data}) == queries
 
 
 def words_of(text: str) -> list[str]:
@@ -136,7 +125,7 @@ def test_needle_and_question_share_no_word(language, hop):
 
 
 def test_kinds_of_mistakes(words):
-    sample = Dataset("associations", 900, "en", words, 1, knobs={"num_distractors": 1})[0]
+    sample = Dataset("associations", 900, "en", words, 1)[0]
     names = [sample.input[part.start : part.end] for part in sample.parts_of("value")]
     other = next(name for name in names if name not in sample.outputs)
     others = {"language": "en", "parts": sample.to_dict()["parts"]}

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from helpers_tasks import FAMILIES, SPECIAL, check_lengths, token_at
+from helpers_tasks import FAMILIES, SPECIAL, check_lengths
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,9 +19,6 @@ from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import all_tasks
 
 TASKS = all_tasks()
-
-
-LANGUAGES = ("da", "en")
 ROWS = [name for name in TASKS if name.startswith("ladder_")]
 
 NEEDLE = {
@@ -33,10 +30,6 @@ PROBLEM = {
     "en": re.compile(r"Question (\d{7}): (.+\? A\. \d+ B\. \d+ C\. \d+ D\. \d+\.)"),
 }
 TASK = {"da": "\n\nOpgave: ", "en": "\n\nTask: "}
-NTH = {
-    "da": ["første", "andet", "tredje", "fjerde", "femte", "sjette", "syvende", "ottende"],
-    "en": ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"],
-}
 REPLY = {"da": "Det har jeg læst alt sammen.", "en": "I have read all of it."}
 TIMES = re.compile(r"bags|shelves|poser|hylder")
 MINUS = re.compile(r"gave|sold|collect|gav|solgt|samle")
@@ -48,7 +41,7 @@ def as_one_text(data: Dataset, sample: Sample) -> Sample:
         return sample
     context, reply, task = data.frame.cut(sample.input)
     assert reply == REPLY[sample.language]
-    seam = "\n" if data.task in ("ladder_keys_basic", "ladder_values_basic") else "\n\n"
+    seam = "\n" if data.task == "ladder_keys_basic" else "\n\n"
     return replace(sample, input=context + seam + task)
 
 
@@ -59,7 +52,7 @@ def solved(problem: str) -> str:
     return {value: letter for letter, value in re.findall(r"([A-D])\. (\d+)", problem)}[str(right)]
 
 
-def of_lines(sample: Sample, kind: str, step: str, count: int) -> list[str]:
+def value_asked_for(sample: Sample, step: str) -> str:
     language = sample.language
     if step == "basic":
         _, *lines, question = sample.input.split("\n")
@@ -69,35 +62,21 @@ def of_lines(sample: Sample, kind: str, step: str, count: int) -> list[str]:
         lines = rest.split("\n\n")[1].split("\n")
         form, key = PROBLEM[language], re.search(r"(\d{7})", question)
     pairs = [form.fullmatch(line).groups() for line in lines]
-    assert len({value for _, value in pairs}) == len(pairs), "a value stands there twice"
-    by_key = {name: [value for key, value in pairs if key == name] for name, _ in pairs}
-    # Nothing but the number tells the key: all others have as many lines, but for one cut off.
-    assert sum(len(values) != count for values in by_key.values()) <= 1
-    values = by_key[key[1]]
-    assert len(values) == count
-    if step in ("medium", "hard") and kind == "keys":
-        return [solved(values[0])]
-    if step in ("medium", "hard"):
-        (nth,) = [at for at, word in enumerate(NTH[language])
-                  if re.search(rf"the {word} of|det {word} af", question)]  # fmt: skip
-        return [values[nth]]
-    return values
+    assert len({value for _, value in pairs}) == len({*pairs}) == len(dict(pairs)) == len(lines)
+    return dict(pairs)[key[1]]
 
 
-def check(data: Dataset, sample: Sample) -> None:
-    """Check the answer by the text alone, the length, and the score of the reference reader."""
-    knobs, language, one_text = data.row, sample.language, as_one_text(data, sample)
-    count = knobs.num_values if knobs.kind == "values" else 1
-    assert of_lines(one_text, knobs.kind, knobs.step, count) == sample.outputs
-    if knobs.kind == "values":
-        # The position is that of the first answer.
-        place = sample.input.index(sample.outputs[0])
-        assert token_at(data.tokenizer, sample.input, place) == sample.token_position_answer
-    answered = answer(data.frame.prompt(sample.input, sample.answer_prefix))
-    scores = data.row.scoring.score(answered, sample.outputs, language=language)
-    assert scores[data.row.scoring.primary] == 1
-    longest = check_lengths(data, sample)
-    assert longest > data.length - 2 * data.maker.filler.longest
+def check(data: Dataset) -> None:
+    """Check the answers by the text alone, the length, and the score of the reference reader."""
+    for sample in data:
+        step = data.row.step
+        value = value_asked_for(as_one_text(data, sample), step)
+        assert sample.outputs == [solved(value) if step in ("medium", "hard") else value]
+        said = answer(data.frame.prompt(sample.input, sample.answer_prefix))
+        assert said.startswith(value if step == "medium" else sample.outputs[0])
+        scores = data.row.scoring.score(said, sample.outputs, language=sample.language)
+        assert scores[data.row.scoring.primary] == 1
+        assert check_lengths(data, sample) > data.length - 2 * data.maker.filler.longest
 
 
 @pytest.mark.parametrize(
@@ -105,32 +84,26 @@ def check(data: Dataset, sample: Sample) -> None:
 )
 @pytest.mark.parametrize("task", ROWS)
 def test_the_reader_finds_the_answers(task, language, kind):
-    tokenizer = make_tokenizer(kind)
-    for length, count in [(1600, 1), (2048, 6), (8192, 2)]:
-        for sample in (data := Dataset(task, length, language, tokenizer, num_samples=count)):
-            check(data, sample)
+    for length, count in [(1200, 1), (2048, 6), (8192, 2)]:
+        check(Dataset(task, length, language, make_tokenizer(kind), num_samples=count))
 
 
 @settings(max_examples=8, deadline=None)
 @given(
-    row=st.sampled_from(ROWS), values=st.integers(2, 8), length=st.integers(3000, 5000),
-    seed=st.integers(0, 10**9), language=st.sampled_from(LANGUAGES),
+    row=st.sampled_from(ROWS), length=st.integers(1200, 5000), seed=st.integers(0, 10**9),
+    language=st.sampled_from(["da", "en"]),
 )  # fmt: skip
-def test_any_setting(row, values, length, seed, language):
-    knobs = {"num_values": values}
-    data = Dataset(row, length, language, "words", num_samples=2, seed=seed, knobs=knobs,
-                   queries_per_context=2)  # fmt: skip
-    for sample in data:
-        check(data, sample)
+def test_any_setting(row, length, seed, language):
+    check(Dataset(row, length, language, "words", num_samples=2, seed=seed))
 
 
-@pytest.mark.parametrize("task", ["keys_basic", "values_hard"])
+@pytest.mark.parametrize("task", ["ladder_keys_basic", "ladder_keys_hard"])
 def test_a_chat_model_gets_the_question_in_a_second_turn(task):
     backend = make_tokenizer("bytelevel").backend
     tokenizer = tokens.FastTokenizer(backend, "qwen 3", SPECIAL, FAMILIES["qwen 3"])
-    form = PromptFormat(answer_prefix="user")
-    for sample in (data := Dataset(f"ladder_{task}", 4096, "da", tokenizer, 2, format=form)):
-        check(data, sample)
+    data = Dataset(task, 4096, "da", tokenizer, 2, format=PromptFormat(answer_prefix="user"))
+    check(data)
+    for sample in data:
         messages = data.frame.messages(sample.input, sample.answer_prefix)
         rendered = tokenizer.render(messages, **data.frame.template)
         assert rendered == data.frame.prompt(sample.input, sample.answer_prefix)
@@ -139,13 +112,12 @@ def test_a_chat_model_gets_the_question_in_a_second_turn(task):
 
 def test_scores_follow_the_published_rule():
     """1 if the answer contains the reference, otherwise 1 minus the word error rate."""
-    score, wanted = TASKS["ladder_values_easy"].scoring.score, "Ben has 17 stamps"
+    score, wanted = TASKS["ladder_keys_easy"].scoring.score, "Ben has 17 stamps"
     for said, right in [
         (f"Well:\n{wanted}, I think", 1), ("Ben has 12 stamps", 3 / 4), ("Ben has stamps", 3 / 4),
         ("Ben has 17 old stamps", 3 / 4), ("No.", 0), (f"{wanted} Answer: Ben has", 1 / 2),
     ]:  # fmt: skip
         assert score(said, [wanted])["soft_match"] == pytest.approx(right), said
-    assert score(wanted, [wanted, "Ann had 3 owls"])["soft_match"] == pytest.approx(1 / 2)
 
 
 LETTERS = {
@@ -167,17 +139,14 @@ def test_letters_are_found_in_answers():
 
 
 def test_kinds_of_mistakes(words):
-    easy, hard, basic = (
-        Dataset(f"ladder_{row}", 1200, "en", words, num_samples=1)[0]
-        for row in ("values_easy", "keys_hard", "keys_basic")
-    )
-    lines = [text for _, text in PROBLEM["en"].findall(easy.input)]
-    other = next(text for text in lines if text not in easy.outputs)
-    for sample, said, error in [
-        (easy, "", "empty"), (easy, easy.outputs[0], "incomplete"), (easy, other, "distractor"),
-        (easy, "Nothing of the kind.", "no context"), (hard, "Answer: none", "other"),
-        (hard, "A" if hard.outputs != ["A"] else "B", "wrong value"),
-        (basic, "1234567890", "wrong value"),
+    data = {step: Dataset(f"ladder_keys_{step}", 1200, "en", words, 1) for step in ("easy", "hard")}
+    lines = [text for _, text in PROBLEM["en"].findall(data["easy"][0].input)]
+    other = next(text for text in lines if text not in data["easy"][0].outputs)
+    wrong = "A" if data["hard"][0].outputs != ["A"] else "B"
+    for step, said, error in [
+        ("easy", "", "empty"), ("easy", other, "distractor"), ("easy", "Well.", "no context"),
+        ("hard", "Answer: none", "other"), ("hard", wrong, "wrong value"),
     ]:  # fmt: skip
+        sample = data[step][0]
         prediction = Prediction(0, sample.input, sample.outputs, said, {"language": "en"})
-        assert TASKS["ladder"].mistake(prediction) == error
+        assert data[step].row.mistake(prediction) == error

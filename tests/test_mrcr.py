@@ -6,7 +6,6 @@ import re
 from difflib import SequenceMatcher
 
 import pytest
-from helpers_sharing import check_sharing, contexts
 from helpers_tasks import FAMILIES, SPECIAL, check_lengths, token_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from conftest import make_tokenizer
 from rulerlib import tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
 from rulerlib.models.reference import answer
 from rulerlib.samples import Prediction, parts_to_data
 from rulerlib.tasks import all_tasks
@@ -110,19 +108,6 @@ def test_any_setting(language, count, more, seed, kind):
                    knobs={"num_needles": count})  # fmt: skip
     check(data, data[0])
     check_lengths(data, data[0])
-
-
-@pytest.mark.parametrize("kind", ["words", "bytelevel"])
-def test_each_text_of_a_dialogue_can_be_asked_for(kind):
-    data = Dataset("mrcr_4", 3000, "da", make_tokenizer(kind), 8, queries_per_context=4)
-    end = PLAIN["da"][1] if kind == "words" else TURNS[1]
-    for group in contexts(data):
-        unit = data.maker.filler.longest + 1
-        check_sharing(data, group, lambda sample: sample.input.rindex(end), unit)
-        same = check(data, group[0])
-        assert sorted(sample.outputs[0][10:] for sample in group) == sorted(same)
-    with pytest.raises(ParameterError, match="at most 4 for mrcr_4: each text is asked for once"):
-        Dataset("mrcr_4", 3000, "da", "words", queries_per_context=5)
 
 
 def test_a_chat_model_gets_the_dialogue_as_turns():

@@ -33,7 +33,7 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 from rulerlib.errors import whole_number
-from rulerlib.haystack import DEPTHS, Draft, Needle, Take, depth_of, depths_of
+from rulerlib.haystack import DEPTHS, Draft, Needle, Take, depth_of
 from rulerlib.languages import Language
 from rulerlib.metrics import ANY
 from rulerlib.metrics.matches import clean, normalize
@@ -73,12 +73,9 @@ class Associations(Task):
     ----------
     num_hops
         Steps of common knowledge from the needle to the question: 1 or 2.
-    num_distractors
-        Further people in the text who can be asked for as well.
     """
 
     num_hops: int = 1
-    num_distractors: int = 0
 
     family = "associations"
     category = FRONTIER
@@ -94,86 +91,65 @@ class Associations(Task):
 
     def __post_init__(self) -> None:
         whole_number("num_hops", self.num_hops, 1, 2)
-        whole_number("num_distractors", self.num_distractors, 0, 9)
-
-    @property
-    def most_queries(self) -> tuple[int | None, str]:
-        """One question for each person who can be asked for."""
-        return 1 + self.num_distractors, (
-            "each person is asked for once; num_distractors adds others"
-        )
 
     # --- The generator -----------------------------------------------------------------------
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return a question for each of the first ``queries`` people, and a function that fills.
+        """Return a question about a person, and a function that fills the text."""
+        pair = fresh("pair of associations", partial(self._draw_pair, rng))
+        name = fresh("name", partial(self._draw_name, [], rng))
+        # Without a use today; it keeps the samples of earlier versions.
+        rng.randrange(1)
+        mentions = [self._mention(name, pair, depth_of(index))]
+        mentions += self._mention_others(name, pair, random.Random(rng.getrandbits(64)))
+        places = sorted(range(len(mentions)), key=lambda place: mentions[place].depth)
+        # The sample records the right person first, then the others as they were drawn.
+        order = [places.index(place) for place in range(len(mentions))]
+        step, query = STEPS[self.num_hops - 1], pair.hops[self.num_hops - 1]
+        question = self.language.fill(SECTION, pair.kind, step, query=query)
+        draft = Draft(
+            *self.language.question(SECTION, question=question),
+            outputs=[name],
+            needles=[mentions[place] for place in places],
+            order=order,
+            asked=1,
+            facts={"kind": pair.kind, "thing": pair.thing, "query": query},
+        )
+        return [draft], partial(self.filler.draw, rng=rng)
 
-        No two people can be the answer to the same question.
-        """
-        count = 1 + self.num_distractors
-        drawn, names = list[Pair](), list[str]()
-        for _ in range(count):
-            drawn.append(fresh("pair of associations", partial(self._draw_pair, drawn, rng)))
-            names.append(fresh("name", partial(self._draw_name, names, rng)))
-        numbers = rng.sample(range(count), count)
-        depths = [depth_of(index)] if count == 1 else depths_of(count, rng)
-        # The people that questions can ask for come first.
-        mentions = [
-            self._needle(names[number], drawn[number], depth)
-            for number, depth in sorted(zip(numbers, depths, strict=True))
-        ]
-        mentions += self._mention_others(drawn, names, random.Random(rng.getrandbits(64)))
-        order = sorted(range(len(mentions)), key=lambda number: mentions[number].depth)
-        needles, drafts = [mentions[number] for number in order], []
-        for number, (kind, thing, hops) in enumerate(drawn[:queries]):
-            query = hops[self.num_hops - 1]
-            question = self.language.fill(SECTION, kind, STEPS[self.num_hops - 1], query=query)
-            draft = Draft(*self.language.question(SECTION, question=question), [names[number]])
-            draft.needles, draft.asked = needles, 1
-            draft.order = sorted(range(len(order)), key=order.__getitem__)
-            draft.order.insert(0, draft.order.pop(number))
-            draft.facts = {"kind": kind, "thing": thing, "query": query}
-            drafts.append(draft)
-        return drafts, partial(self.filler.draw, rng=rng)
-
-    def _draw_pair(self, drawn: Sequence[Pair], rng: random.Random) -> Pair | None:
-        """Return a pair, or None if it has too few steps or leads to something used before."""
+    def _draw_pair(self, rng: random.Random) -> Pair | None:
+        """Return a pair, or None if it has too few steps or a word of the text."""
         pair = rng.choice(pairs(self.language))
-        taken = {word for other in drawn for word in other.hops}
-        if len(pair.hops) < self.num_hops or not taken.isdisjoint(pair.hops):
-            return None
         words = [pair.thing, *pair.hops[: self.num_hops]]
-        return None if any(self.filler.contains(word) for word in words) else pair
+        known = len(pair.hops) < self.num_hops or any(map(self.filler.contains, words))
+        return None if known else pair
 
-    def _draw_name(self, names: Sequence[str], rng: random.Random) -> str | None:
+    def _draw_name(self, taken: Sequence[str], rng: random.Random) -> str | None:
         name: str = rng.choice(self.language.section(SECTION)["names"])
-        return None if name in names or self.filler.contains(name) else name
+        return None if name in taken or self.filler.contains(name) else name
 
-    def _mention_others(
-        self, drawn: Sequence[Pair], names: Sequence[str], rng: random.Random
-    ) -> list[Needle]:
-        """Mention other people, and those in the questions, in connection with other things.
+    def _mention_others(self, name: str, pair: Pair, rng: random.Random) -> list[Needle]:
+        """Mention other people, and the right one, in connection with other things.
 
         A longer text has all mentions of a shorter one.
         """
-        people = [*names]
+        people = [name]
         for _ in range(OTHERS):
             people.append(fresh("name", partial(self._draw_name, people, rng)))
-        # The people in the questions come last.
-        people = people[len(names) :] + people[: len(names)]
-        asked_for = {word for pair in drawn for word in pair.hops}
+        # The right person comes last.
+        people.append(people.pop(0))
         others = [
-            pair
-            for pair in pairs(self.language)
-            if asked_for.isdisjoint(pair.hops) and not any(word in pair.thing for word in asked_for)
+            other
+            for other in pairs(self.language)
+            if not any(word in other.hops or word in other.thing for word in pair.hops)
         ]
         mentions = []
         for at in range(max(OTHERS, MENTIONS * self.budget.length // 1000)):
-            pair, depth = rng.choice(others), rng.choice(DEPTHS)
-            mentions.append(self._needle(people[at % len(people)], pair, depth))
+            other, depth = rng.choice(others), rng.choice(DEPTHS)
+            mentions.append(self._mention(people[at % len(people)], other, depth))
         return mentions
 
-    def _needle(self, name: str, pair: Pair, depth: float) -> Needle:
+    def _mention(self, name: str, pair: Pair, depth: float) -> Needle:
         text = self.language.fill(SECTION, pair.kind, "needle", name=name, thing=pair.thing)
         return Needle.holding(name, text, depth, pair.thing)
 
@@ -194,14 +170,11 @@ class Associations(Task):
         if names is None:
             return None
         for kind, thing, hops in pairs(language):
-            asked = [
-                language.fill(SECTION, kind, step, query=query)
-                for step, query in zip(STEPS, hops, strict=False)
-            ]
-            if names["question"] in asked:
-                needle = re.escape(language.fill(SECTION, kind, "needle", name="\0", thing=thing))
-                needle = needle.replace(re.escape("\0"), r"(\w+)")
-                if person := re.search(needle, names["context"]):
+            needle = language.fill(SECTION, kind, "needle", name="NAME", thing=thing)
+            person = re.search(re.escape(needle).replace("NAME", r"(\w+)"), names["context"])
+            for step, query in zip(STEPS, hops, strict=False):
+                question = language.fill(SECTION, kind, step, query=query)
+                if person and names["question"] == question:
                     return person[1]
         return ""
 

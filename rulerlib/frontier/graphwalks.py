@@ -72,10 +72,9 @@ MOST_ANSWERS, FIRST_EDGES, MORE_EDGES = 16, 16, 10
 # The share of empty lists of parents that are kept: such a list is right in 2% of the questions.
 EMPTY_KEPT = 1 / 8
 
-# The most questions about one graph, and the most nodes of each. Names are drawn in multiples of
-# their product. A graph has a few nodes besides those of its questions.
-MOST_QUERIES, MOST_NODES, SPARE = 100, 64, 8
-NAMES = MOST_QUERIES * MOST_NODES
+# The most nodes of a walk, the number in multiples of which names are drawn, and how many nodes a
+# graph has at least besides those of its walk.
+MOST_NODES, NAMES, SPARE = 64, 6400, 8
 
 _EDGE = re.compile(r"(\w+) -> (\w+)")
 _LIST = re.compile(r"\[([^\[\]]*)\]")
@@ -170,7 +169,6 @@ class GraphWalks(Task):
     scoring = SETS
     answer_tokens = 128
     section = "graphwalks"
-    most_queries = (MOST_QUERIES, "the nodes drawn are enough for no more questions")
     one_language = "a list of edges has no language of its own (language sets that of the question)"
     in_words: ClassVar = {
         "graphwalks": "nodes at a depth",
@@ -212,40 +210,37 @@ class GraphWalks(Task):
         return " -> ".join((node, end)[:: OPERATIONS[self.operation]])
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return the questions about a graph, and a function that adds edges of other nodes."""
+        """Return the question about a graph, and a function that adds edges of other nodes."""
         # From the first names, so that they are the same at every length.
-        names = rng.sample(self.names[:NAMES], MOST_NODES * queries)
-        children, walks = dict[str, list[str]](), list[list[list[str]]]()
-        for _ in range(queries):
-            new, walked = fresh("walk", partial(self._walk, names, rng))
-            children |= new
-            walks.append(walked)
-            names = names[sum(map(len, walked)) :]
-        edges = [(node, end) for node, ends in children.items() for end in ends]
+        names = rng.sample(self.names[:NAMES], MOST_NODES)
+        children, layers = fresh("walk", partial(self._walk, names, rng))
+        way = [(node, end) for node, ends in children.items() for end in ends]
+        edges = [*way]
         rng.shuffle(edges)
         # The node that a walk reaches is the value.
         needles = [
             Needle.holding(end, self._line(node, end), depth, node)
             for (node, end), depth in zip(edges, depths_of(len(edges), rng), strict=True)
         ]
-        places, drafts = {edge: at for at, edge in enumerate(edges)}, []
-        for (start,), *layers in walks:
-            nodes, before = layers[-1], [[start], *layers[:-1]]
-            head, tail, prefix = self.language.question(
-                "graphwalks", self.operation, query=start, depth=len(layers)
-            )
-            tail += "\n" + self.language.text("graphwalks", "only")
-            draft = Draft(head, tail, prefix, nodes or [EMPTY], needles)
-            draft.answer, draft.role = f"[{', '.join(nodes)}]", "hop"
-            way = [(node, end) for layer in before for node in layer for end in children[node]]
-            draft.asked = len(way)
-            if way:
-                # First an edge to each answer, the first on the way: it does not skip a depth.
-                leading = {end: (node, end) for node, end in reversed(way)}
-                first = [leading[node] for node in nodes]
-                draft.order = [places[edge] for edge in dict.fromkeys([*first, *way, *edges])]
-            drafts.append(draft)
-        return drafts, partial(self._fill, children, walks, rng.getrandbits(64))
+        # First an edge to each answer, the first on the way: it does not skip a depth.
+        nodes, leading = layers[-1], {end: (node, end) for node, end in reversed(way)}
+        recorded = dict.fromkeys([*(leading[node] for node in nodes), *way])
+        head, tail, prefix = self.language.question(
+            "graphwalks", self.operation, query=names[0], depth=len(layers) - 1
+        )
+        tail += "\n" + self.language.text("graphwalks", "only")
+        draft = Draft(
+            head,
+            tail,
+            prefix,
+            outputs=nodes or [EMPTY],
+            needles=needles,
+            order=[edges.index(edge) for edge in recorded],
+            asked=len(way),
+            role="hop",
+            answer=f"[{', '.join(nodes)}]",
+        )
+        return [draft], partial(self._fill, children, layers, rng.getrandbits(64))
 
     def _walk(
         self, names: Sequence[str], rng: random.Random
@@ -256,11 +251,11 @@ class GraphWalks(Task):
         """
         bfs = self.operation == "bfs"
         depth = (self.depth or rng.choice((2, 3, 4))) if bfs else 1
-        children, walked, left = dict[str, list[str]](), [[names[0]]], names[1:]
+        children, layers, left = dict[str, list[str]](), [[names[0]]], names[1:]
         for step in range(depth):
-            reached = [node for layer in walked for node in layer]
+            reached = [node for layer in layers for node in layer]
             layer = list[str]()
-            for node in walked[-1]:
+            for node in layers[-1]:
                 count = poisson(PARENTS if not bfs else ON if step else FIRST, rng)
                 if count > len(left):
                     return None
@@ -268,20 +263,20 @@ class GraphWalks(Task):
                 back = rng.choices(reached, k=poisson(BACK, rng)) if bfs else []
                 children[node] = [*new, *(end for end in dict.fromkeys(back) if end != node)]
                 layer += new
-            walked.append(layer)
+            layers.append(layer)
         edges = sum(map(len, children.values()))
         if len(layer) > MOST_ANSWERS or edges > FIRST_EDGES + MORE_EDGES * (depth - 1):
             return None
         if not layer and (bfs or rng.random() >= EMPTY_KEPT):
             return None
-        return children, walked
+        return children, layers
 
     def _fill(
-        self, children: dict[str, list[str]], walks: list[list[list[str]]], state: int, room: int
+        self, children: dict[str, list[str]], layers: list[list[str]], state: int, room: int
     ) -> Filling:
-        """Return edges that leave other nodes than those of the walks."""
+        """Return edges that leave other nodes than those of the walk."""
         rng, mean = random.Random(state), fmean(self.filler.costs)
-        names = [node for walked in walks for layer in walked for node in layer]
+        names = [node for layer in layers for node in layer]
         count = self._nodes(room + sum(map(len, children.values())) * mean)
         first = rng.randrange(len(self.names))
         others = [*self.names[first:], *self.names[:first]]

@@ -1,4 +1,4 @@
-r"""The ladder: from finding over copying to solving what was found, for two kinds of lines.
+r"""The ladder: from finding a line over copying it to solving what was found.
 
 An example of ``ladder_keys_hard``, which is also called ``ladder`` (English, shortened)::
 
@@ -9,16 +9,16 @@ An example of ``ladder_keys_hard``, which is also called ``ladder`` (English, sh
 
     outputs: ["B"]
 
-After RULERv2 (NVIDIA, NeMo-Skills ``ruler2``, Apache-2.0), where the kinds are called ``mk_niah``,
-``mv_niah`` and ``qa``. The steps are basic, easy, medium and hard:
+After the kind ``mk_niah`` of RULERv2 (NVIDIA, NeMo-Skills ``ruler2``, Apache-2.0). Its steps are
 
-- keys: the 10-digit number of a key; copy a question; copy it and solve it; solve it.
-- values: all numbers of a key; copy all its questions; copy them and then the n-th; copy the n-th.
+- basic: find the 10-digit number of a key, which is RULER's needle among needles;
+- easy: copy a question;
+- medium: copy it and solve it;
+- hard: solve it.
 
-The basic steps of keys and values are RULER's needles among needles. Questions are word problems of
-our own with four options, which need no knowledge. The original uses MMLU's, with five solved
-examples before those to be solved; here the form is described.
-Its kind ``qa`` is left out.
+Questions are word problems of our own with four options, which need no knowledge. The original uses
+MMLU's, with five solved examples before those to be solved; here the form is described. Its kinds
+``mv_niah`` and ``qa`` are left out.
 
 The original's prompts have one turn. Here a chat model gets the context in the first turn, followed
 by a reply that it has read it, and the task in the next turn. A base model gets both as one text.
@@ -26,6 +26,7 @@ by a reply that it has read it, and the task in the next turn. A base model gets
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import operator
 import random
@@ -35,9 +36,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import ClassVar
 
-from rulerlib import frontier
-from rulerlib.errors import one_of, whole_number
-from rulerlib.haystack import Draft, Filling, Haystack, Needle, Take, depth_of, depths_of
+from rulerlib.errors import one_of
+from rulerlib.haystack import DEPTHS, Draft, Filling, Haystack, Needle, Take, depth_of
 from rulerlib.languages import Language
 from rulerlib.metrics import Scoring
 from rulerlib.metrics.matches import clean, soft
@@ -48,9 +48,9 @@ from rulerlib.tasks.family import FRONTIER, Task
 from rulerlib.tasks.niah import value_of
 from rulerlib.texts import filled
 
-KINDS, STEPS = ("keys", "values"), ("basic", "easy", "medium", "hard")
+STEPS = ("basic", "easy", "medium", "hard")
 
-# A pool has twice the lines of a prompt, and at least those of this number of keys.
+# A pool has twice the lines of a prompt, and at least this number.
 FEWEST = 64
 
 # --- Word problems ------------------------------------------------------------------------------
@@ -98,17 +98,6 @@ _OPTION = re.compile(
 )
 
 
-def after_label(text: str, language: str) -> str:
-    """Return what follows the last ``Answer:``, also in the answer's own language."""
-    label = frontier.load(language, "ladder").templates.get("ladder", {}).get("label", "Answer")
-    return re.split(rf"(?:Answer|{re.escape(label)}):", clean(text))[-1].strip()
-
-
-def last_paragraph(text: str, language: str) -> str:
-    """Return the last paragraph after the last ``Answer:``."""
-    return re.split(r"\n\s*\n", after_label(text, language))[-1]
-
-
 def letter(text: str, language: str) -> str:
     """Return the option that an answer names after its last label, or "" if it names none.
 
@@ -126,43 +115,32 @@ def letter(text: str, language: str) -> str:
 
 
 def soft_match(pred: str, references: Sequence[str]) -> float:
-    """Return how much of the references an answer contains, on average."""
-    return float(sum(soft(pred, one) for one in references) / max(1, len(references)))
+    """Return 1 if an answer contains the reference, otherwise 1 minus its word error rate."""
+    return soft(pred, references[0])
 
 
 SOFT = Scoring(
     ("soft_match", "all_match", "recall"),
     primary="soft_match",
     ruler="soft_match",
-    extract=after_label,
+    extract=answer_line,
     own={"soft_match": soft_match},
 )
-"""The original's rule for lines, and whether each of them is there without a mistake."""
+"""The original's rule for lines, and whether the line is there without a mistake."""
 
-LAST, LETTER = replace(SOFT, extract=last_paragraph), replace(SOFT, extract=letter)
+LETTER = replace(SOFT, extract=letter)
 
 
 @dataclass(frozen=True)
 class Ladder(Task):
-    """Lines with a key and a value each, among others.
+    """A line with a key and a value among others, and a step of `STEPS`."""
 
-    Attributes
-    ----------
-    kind, step
-        One of `KINDS`, and one of `STEPS`.
-    num_values
-        Lines with the same key, if the kind is values.
-    """
-
-    kind: str = "keys"
     step: str = "hard"
-    num_values: int = 4
 
     family = "ladder"
     section = "ladder"
     marks_units = True
     category = FRONTIER
-    most_queries = (None, "")
     one_language = "its questions are asked in the language of the lines"
     in_words: ClassVar = {
         "ladder": "a question found, solved",
@@ -170,40 +148,25 @@ class Ladder(Task):
         "ladder_keys_easy": "a question copied",
         "ladder_keys_medium": "a question copied, solved",
         "ladder_keys_hard": "a question found, solved",
-        "ladder_values_basic": "values of a key found",
-        "ladder_values_easy": "questions of a key copied",
-        "ladder_values_medium": "the n-th, after copying",
-        "ladder_values_hard": "the n-th copied",
     }
 
     def __post_init__(self) -> None:
-        one_of("kind", self.kind, KINDS)
         one_of("step", self.step, STEPS)
-        whole_number("num_values", self.num_values, 2, 8)
 
     @property
     def answer_tokens(self) -> int:
-        """Tokens for the answer: some answers copy questions."""
-        if self.step == "basic" or (self.kind, self.step) == ("keys", "hard"):
-            return 64
-        return 512 if self.kind == "values" and self.step != "hard" else 128
-
-    @property
-    def scoring(self) -> Scoring:
-        """How answers are judged: options by their letter, lines by the original's rule."""
-        if self.solved:
-            return LETTER
-        return LAST if self.step == "medium" else SOFT
-
-    @property
-    def lines(self) -> int:
-        """The number of lines of a key."""
-        return self.num_values if self.kind == "values" else 1
+        """Tokens for the answer: some answers copy a question."""
+        return 128 if self.step in ("easy", "medium") else 64
 
     @property
     def solved(self) -> bool:
         """Whether the answer is the solution of a word problem."""
-        return self.kind == "keys" and self.step in ("medium", "hard")
+        return self.step in ("medium", "hard")
+
+    @property
+    def scoring(self) -> Scoring:
+        """How answers are judged: options by their letter, lines by the original's rule."""
+        return LETTER if self.solved else SOFT
 
     # --- The generator -----------------------------------------------------------------------
 
@@ -214,112 +177,78 @@ class Ladder(Task):
 
     @cached_property
     def _others(self) -> tuple[list[str], set[str]]:
-        """The lines of other keys, those of a key together, and all their keys and values."""
+        """The lines of other keys, and all keys and values in them."""
         some, _ = self._draw_others(FEWEST)
-        counts = self.budget.tokenizer.counts(some)
-        starts = range(0, len(counts), self.lines)
-        cheapest = max(1, min(sum(counts[start : start + self.lines]) for start in starts))
+        cheapest = max(1, min(self.budget.tokenizer.counts(some)))
         return self._draw_others(max(FEWEST, 2 * self.budget.length // cheapest))
 
     def _draw_others(self, count: int) -> tuple[list[str], set[str]]:
-        rng, taken, lines = random.Random(f"{self.seed} lines"), set[str](), list[str]()
-        for _ in range(count):
-            key, values = self._draw(rng, taken)
-            lines += [self._line(key, value) for value in values]
-        return lines, taken
+        rng, taken = random.Random(f"{self.seed} lines"), set[str]()
+        return [self._line(*self._draw(rng, taken)) for _ in range(count)], taken
 
-    def _draw(self, rng: random.Random, taken: set[str]) -> tuple[str, list[str]]:
-        """Return a key and its values, none of which is taken, and add them to ``taken``."""
-        basic, new = self.step == "basic", list[str]()
-        while len(new) < 1 + self.lines:
-            if new:
-                drawn = str(rng.randrange(10**9, 10**10)) if basic else problem(self.language, rng)
-            else:
-                drawn = value_of("words" if basic else "numbers", self.language, rng)
-                # There are few words: a number makes further keys of them.
-                if basic and drawn in taken:
-                    drawn += f"-{rng.randrange(10, 100)}"
-            if drawn not in taken:
-                taken.add(drawn)
-                new.append(drawn)
-        return new[0], new[1:]
+    def _draw(self, rng: random.Random, taken: set[str]) -> tuple[str, str]:
+        """Return a key and a value that are not taken, and add them to ``taken``."""
+        basic, key, value = self.step == "basic", "", ""
+        while not key or key in taken:
+            key = value_of("words" if basic else "numbers", self.language, rng)
+            # There are few words: a number makes further keys of them.
+            if basic and key in taken:
+                key += f"-{rng.randrange(10, 100)}"
+        while not value or value in taken:
+            value = str(rng.randrange(10**9, 10**10)) if basic else problem(self.language, rng)
+        taken.update((key, value))
+        return key, value
 
     @cached_property
     def _template(self) -> str:
         """The line of a key: a needle of `niah`, or a question after its number."""
         if self.step == "basic":
             return self.language.fill("niah", "needle", self.language.label("numbers", 2))
-        return self.language.text("ladder", "line").replace("{text}", "{value}")
+        return self.language.text("ladder", "line")
 
     def _line(self, key: str, value: str) -> str:
-        return self._template.replace("{key}", key).replace("{value}", value)
+        return filled(self._template, key=key, value=value)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return a question about each of ``queries`` keys, and a function that adds lines."""
-        taken = {*self._others[1]}
-        groups = [self._draw(rng, taken) for _ in range(queries)]
-        pairs = [(key, value) for key, values in groups for value in values]
-        rng.shuffle(pairs)
-        depths: list[float] = depths_of(len(pairs), rng)
-        if self.lines == 1:
-            depths = sorted(depth_of(index * queries + at) for at in range(queries))
-        needles = list[Needle]()
-        for (key, value), depth in zip(pairs, depths, strict=True):
-            # The letter of the right option, which its full stop tells from other letters.
-            part = f"{solution(value, self.language)}." if self.solved else value
-            line = self._line(key, value)
-            start = line.rindex(part)
-            end = start + (1 if self.solved else len(part))
-            needles.append(Needle(line, depth, (start, end), key))
-        nth = rng.randrange(self.lines)
-        drafts = [self._ask(key, pairs, needles, nth) for key, _ in groups]
-        return drafts, partial(self._take, rng.getrandbits(64))
-
-    def _ask(
-        self, key: str, pairs: Sequence[tuple[str, str]], needles: list[Needle], nth: int
-    ) -> Draft:
-        """Return the question about a key."""
-        language = self.language
-        order = [at for at, (other, _) in enumerate(pairs) if other == key]
-        values = [pairs[at][1] for at in order]
-        outputs = values if self.step in ("basic", "easy") else [values[nth]]
+        """Return a question about a key, and a function that adds lines."""
+        key, value = self._draw(rng, {*self._others[1]})
+        # Without a use today; they keep the samples of earlier versions.
+        rng.choice(DEPTHS)
+        rng.randrange(1)
+        line, output = self._line(key, value), value
+        needle = Needle.holding(value, line, depth_of(index), key)
         if self.solved:
-            outputs = [solution(values[0], language)]
-        if self.step == "basic":
-            form = "one" if self.lines == 1 else "many"
-            label = language.label("numbers", self.lines)
-            around = language.question("niah", form, **label, query=key)
-        else:
-            ordinal = language.section("ladder")["ordinals"][nth]
-            names = {"query": key, "ordinal": ordinal, "count": str(len(values))}
-            question = language.fill("ladder", "lines", self.kind, self.step, **names)
-            text = language.fill("ladder", "lines", "template", question=question)
-            head, _, tail = text.partition("{context}")
-            # If something is to be copied first, the label comes later in the answer.
-            prefix = "" if self.step == "medium" else f"\n{language.text('ladder', 'label')}:"
-            around = head, tail, prefix
-            # First the line in the answer, then the others of its key, which lead to it.
-            order.insert(0, order.pop(nth if len(outputs) == 1 else 0))
-        draft = Draft(*around, outputs, needles)
+            output = solution(value, self.language)
+            # Its full stop tells the letter of the right option from other letters.
+            start = line.rindex(f"{output}.")
+            needle.value = start, start + 1
+        draft = Draft(*self._around(key), outputs=[output], needles=[needle], order=[0], asked=1)
         if turns := self.budget.frame.turns:
             # The text after the context is a turn of its own.
-            draft.tail = language.text("ladder", "reply").join(turns) + draft.tail.lstrip()
-        draft.order = order + [at for at in range(len(pairs)) if at not in order]
-        draft.asked = len(values)
-        draft.answer = written(self.kind, self.step, values, outputs, language)
-        return draft
+            draft.tail = self.language.text("ladder", "reply").join(turns) + draft.tail.lstrip()
+        if self.step == "medium":
+            draft.answer = f"{value}\n{self.language.text('ladder', 'label')}: {output}"
+        return [draft], partial(self._take, rng.getrandbits(64))
+
+    def _around(self, key: str) -> tuple[str, str, str]:
+        """Return the texts before the context, after it, and before the answer."""
+        language = self.language
+        if self.step == "basic":
+            return language.question("niah", "one", **language.label("numbers", 1), query=key)
+        question = language.fill("ladder", "lines", self.step, query=key)
+        template = language.fill("ladder", "lines", "template", question=question)
+        head, _, tail = template.partition("{context}")
+        # If the question is to be copied first, the label comes later in the answer.
+        prefix = "" if self.step == "medium" else f"\n{language.text('ladder', 'label')}:"
+        return head, tail, prefix
 
     def _take(self, state: int, room: int) -> Filling:
-        """Return lines of other keys. Only the last key may lack some of its lines."""
+        """Return lines of other keys."""
         rng, pool = random.Random(state), self.filler
-        most = len(pool.units) // self.lines
-        keys = rng.sample(range(most), min(most, max(0, room) // pool.cheapest // self.lines + 1))
-        places, used = list[int](), 0
-        for place in (key * self.lines + at for key in keys for at in range(self.lines)):
-            used += pool.costs[place]
-            if used > room:
-                break
-            places.append(place)
+        most = min(len(pool.units), max(0, room) // pool.cheapest + 1)
+        places = rng.sample(range(len(pool.units)), most)
+        sums = [*itertools.accumulate(pool.costs[at] for at in places)]
+        places = places[: bisect.bisect_right(sums, room)]
         rng.shuffle(places)
         units, costs = [pool.units[at] for at in places], [pool.costs[at] for at in places]
         return Filling(units, costs, "\n")
@@ -328,54 +257,32 @@ class Ladder(Task):
 
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
-        outputs, text = prediction.outputs, clean(prediction.pred)
-        if all(output.isdecimal() for output in outputs):
+        if self.step == "basic":
             return mistakes.explain_values(prediction, cut_off)
+        text = clean(prediction.pred)
         if kind := mistakes.opening(text, cut_off, mistakes.refused(text)):
             return kind
-        if {*outputs} <= {*"ABCD"}:
+        if self.solved:
             language = prediction.others.get("language") or "en"
             return "wrong value" if letter(text, language) else "other"
-        if any(output in text for output in outputs):
-            return "incomplete"
         copied = any(line in prediction.input for line in text.split("\n") if len(line) > 1)
         return "distractor" if copied else "cut off" if cut_off else "no context"
 
     @classmethod
     def read(cls, prompt: str, language: Language) -> str | None:
-        """Return the answer to a question about lines; `niah` reads the basic ones."""
-        ordinals, tail = language.section("ladder")["ordinals"], prompt[-2000:]
-        # Between its turns a chat template has words of its own, and no full stop.
-        context = prompt.rpartition(language.text("ladder", "reply"))[0]
-        prompt = context[: context.rfind(".") + 1] or prompt
-        for kind, step in itertools.product(KINDS, ("easy", "medium", "hard")):
-            if names := language.unfill(tail, "ladder", "lines", kind, step):
-                start = language.fill("ladder", "line", key=names["query"], text="")
-                lines = [line for line in prompt.split("\n") if line.startswith(start)]
-                values = [line[len(start) :] for line in lines]
-                nth = ordinals.index(names["ordinal"]) if "ordinal" in names else 0
-                outputs = values if step == "easy" else values[nth : nth + 1]
-                if kind == "keys" and step != "easy":
-                    outputs = [solution(text, language) for text in values]
-                return written(kind, step, values, outputs or [""], language)
+        """Return the answer to a question about a line; `niah` reads the basic ones."""
+        for step in STEPS[1:]:
+            if names := language.unfill(prompt[-2000:], "ladder", "lines", step):
+                line = re.escape(language.fill("ladder", "line", key=names["query"], value=""))
+                found = re.search(rf"^{line}(.*? D\. \d+\.)", prompt, re.MULTILINE)
+                text = found[1] if found else ""
+                if step == "easy":
+                    return text
+                right = solution(text, language)
+                label = language.text("ladder", "label")
+                return f"{text}\n{label}: {right}" if step == "medium" else right
         return None
 
 
-def written(
-    kind: str, step: str, copied: Sequence[str], outputs: Sequence[str], language: Language
-) -> str | None:
-    """Return the whole answer, given what is to be copied; None for the outputs, enumerated."""
-    if step == "basic":
-        return None
-    if step == "medium":
-        label = "\n" if kind == "values" else f"{language.text('ladder', 'label')}: "
-        return "\n".join([*copied, f"{label}{outputs[0]}"])
-    return "\n".join(copied) if step == "easy" else outputs[0]
-
-
-FAMILY = {
-    "ladder": Ladder(),
-    **{f"ladder_keys_{step}": Ladder("keys", step) for step in STEPS},
-    **{f"ladder_values_{step}": Ladder("values", step) for step in STEPS},
-}
-"""The original's tasks of keys and values."""
+FAMILY = {"ladder": Ladder(), **{f"ladder_keys_{step}": Ladder(step) for step in STEPS}}
+"""The last step, and each of the original's steps for keys."""

@@ -128,13 +128,6 @@ class Mrcr(Task):
     def __post_init__(self) -> None:
         whole_number("num_needles", self.num_needles, 2, 16)
 
-    @property
-    def most_queries(self) -> tuple[int | None, str]:
-        """One question for each of the texts."""
-        return self.num_needles, (
-            "each text is asked for once, and num_needles sets how many there are"
-        )
-
     # --- The generator -----------------------------------------------------------------------
 
     @cached_property
@@ -159,7 +152,7 @@ class Mrcr(Task):
         return Pool([*texts], again, self.budget.tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return a question for each of ``queries`` of the texts, and a function that fills."""
+        """Return a question about one of the texts, and a function that fills the dialogue."""
         count, (reply, again) = self.num_needles, self._turns
         form, topic = wish = rng.choice(wishes(self.language, wanted=True))
         texts = dict[str, int]()
@@ -170,22 +163,24 @@ class Mrcr(Task):
             Needle(text, depth, (start, len(text)), f"{form['a']} {topic}")
             for (text, start), depth in zip(texts.items(), depths_of(count, rng), strict=True)
         ]
-        numbers = rng.sample(range(count), count)
+        number = rng.sample(range(count), count)[0]
+        # One for each text, of which one is used; it keeps the samples of earlier versions.
         letters = string.ascii_letters + string.digits
-        prefixes = ["".join(rng.choices(letters, k=PREFIX)) for _ in numbers]
+        prefix, *_ = ["".join(rng.choices(letters, k=PREFIX)) for _ in needles]
+        the = filled(form["the"], nth=self.language.section("mrcr")["ordinals"][number])
+        question = self.language.fill("mrcr", "question", prefix=prefix, the=the, topic=topic)
         one_text = (self.language.text("mrcr", "head"), reply.rstrip())
         head, begin = ("", "") if self.budget.frame.turns else one_text
-        drafts = []
-        for number, prefix in zip(numbers[:queries], prefixes, strict=False):
-            the = filled(form["the"], nth=self.language.section("mrcr")["ordinals"][number])
-            question = self.language.fill("mrcr", "question", prefix=prefix, the=the, topic=topic)
-            needle = needles[number]
-            output = prefix + needle.text[needle.value_start :]
-            draft = Draft(head, again + question, begin, [output])
-            draft.needles, draft.asked = needles, 1
-            draft.order = [number, *(other for other in range(count) if other != number)]
-            drafts.append(draft)
-        return drafts, partial(self.filler.draw, rng=rng)
+        draft = Draft(
+            head,
+            again + question,
+            begin,
+            outputs=[prefix + needles[number].text[needles[number].value_start :]],
+            needles=needles,
+            order=[number, *(other for other in range(count) if other != number)],
+            asked=1,
+        )
+        return [draft], partial(self.filler.draw, rng=rng)
 
     # --- The answer --------------------------------------------------------------------------
 

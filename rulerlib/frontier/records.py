@@ -12,8 +12,7 @@ An example of ``records`` (English, shortened)::
     outputs: ["107"]
 
 After Oolong's synthetic half (Bertsch et al. 2025, arXiv 2511.02817). Each line is easy to
-classify, but all of them must be classified and then counted: all messages, or those of one person
-or from a span of dates.
+classify, but all of them must be classified and then counted.
 
 The frequency of a subject follows from its rank, as in frequent words. The subjects that a question
 compares are at least two messages apart, so no answer depends on a tie or on a single message. A
@@ -21,7 +20,7 @@ question names the same people and subjects at every length; the counts grow wit
 
 The original takes texts and labels from ten published datasets. Here a grammar generates the
 sentences, and none contains the name of a subject. The original allows ties and offers them as an
-answer, numbers its users, and asks more questions, about months and users.
+answer, and asks more questions, about dates, months and users.
 """
 
 from __future__ import annotations
@@ -29,11 +28,10 @@ from __future__ import annotations
 import datetime
 import functools
 import itertools
-import math
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
@@ -49,11 +47,7 @@ from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task
 from rulerlib.tokens import costs
 
-WAYS = {
-    "count": ("count",),
-    "label": ("most", "least", "compare"),
-    "any": ("count", "most", "least", "compare"),
-}
+WAYS = {"count": ("count",), "label": ("most", "least", "compare")}
 """The kinds of questions, in turn, by the parameter ``ask``."""
 
 NAMED = {"count": 1, "most": 0, "least": 0, "compare": 2}
@@ -61,23 +55,15 @@ NAMED = {"count": 1, "most": 0, "least": 0, "compare": 2}
 
 DAYS = [str(datetime.date(2024, 1, 1) + datetime.timedelta(day)) for day in range(366)]
 
-# Sentences per subject in a dataset; subjects and people of a text. A span of dates has as large a
-# share of the messages as a person.
+# Sentences per subject in a dataset; subjects and people of a text.
 SENTENCES, LABELS, USERS = 600, 6, 8
 
 # Weights and the scale are whole numbers, so that no machine rounds differently. A few more
 # messages of one subject may fill the last tokens.
 WEIGHT_BITS, SCALE_BITS, SPARE = 32, 8, 8
 
-_RECORD = re.compile(r"^(\d{4}-\d\d-\d\d) \| ([^|\n]+) \| ([^\n]+)$", re.MULTILINE)
+_SENTENCE = re.compile(r"^\d{4}-\d\d-\d\d \| [^|\n]+ \| ([^\n]+)$", re.MULTILINE)
 _NUMBER = re.compile(r"(?<!\d)(?:\d{1,3}(?:[.,]\d{3}){1,3}|\d{1,12})(?!\d)")
-
-
-Part = tuple[str, Sequence[str], Sequence[str]]
-"""A part of the messages: its name in a question, its dates, and its people."""
-
-Question = tuple[str, int, tuple[str, ...]]
-"""A kind of question, the number of the part it is about, and the subjects it names."""
 
 
 # Tens of thousands of sentences, needed for every sample.
@@ -97,7 +83,7 @@ def grammar(language: Language) -> dict[str, str]:
     return subjects
 
 
-def least_counts(asked: Iterable[tuple[str, int]]) -> list[int]:
+def least_counts(way: str, rank: int) -> list[int]:
     """Return how many messages of each subject the shortest text has, by rank.
 
     A subject that is counted has a message. Subjects that a question compares are two messages
@@ -105,24 +91,20 @@ def least_counts(asked: Iterable[tuple[str, int]]) -> list[int]:
 
     Parameters
     ----------
-    asked
-        For each question its kind, and the rank of the subject that is counted, or of the more
+    way, rank
+        The kind of the question, and the rank of the subject that is counted, or of the more
         frequent one of two.
 
-    >>> least_counts([("count", 3)]), least_counts([("most", 0), ("least", 0)])
-    ([1, 1, 1, 1, 0, 0], [4, 2, 2, 2, 2, 0])
+    >>> least_counts("count", 3), least_counts("least", 0)
+    ([1, 1, 1, 1, 0, 0], [2, 2, 2, 2, 2, 0])
     """
-    more = [0] * LABELS
-    for way, rank in asked:
-        place = {"most": 0, "least": LABELS - 2}.get(way, rank)
-        more[place] = max(more[place], 1 if way == "count" else 2)
-    # A rank has what all lower ranks have, and more.
-    return [sum(more[rank:]) for rank in range(LABELS)]
+    last = {"most": 0, "least": LABELS - 2}.get(way, rank)
+    return [(1 if way == "count" else 2) if rank <= last else 0 for rank in range(LABELS)]
 
 
 @dataclass(frozen=True)
 class Stream:
-    """An endless stream of messages about one subject in one part, drawn from a seed.
+    """An endless stream of messages about one subject, drawn from a seed.
 
     Each message is one of the heads with one of the sentences. The shortest text has the first
     ``least`` of them. A longer one has more, in proportion to ``weight``.
@@ -203,16 +185,13 @@ class Records(Task):
     ----------
     ask
         ``"count"``: how many messages are about a subject; ``"label"``: which subject occurs most
-        often, least often, or more often than another, in turn; ``"any"``: all of these in turn.
-    within
-        ``"all"``: of all messages; ``"part"``: of those from one person or from a span of dates.
+        often, least often, or more often than another, in turn.
     skew
         How many times as often the most frequent subject occurs as the least frequent one, in a
         long text.
     """
 
     ask: str = "count"
-    within: str = "all"
     skew: float = 3.0
 
     family = "records"
@@ -221,23 +200,11 @@ class Records(Task):
     answer_tokens = 32
     section = "records"
     one_language = "its subjects are named in the language of the messages"
-    in_words: ClassVar = {
-        "records": "counts of records",
-        "records_most": "most frequent subject",
-        "records_user": "records of one user",
-    }
+    in_words: ClassVar = {"records": "counts of records", "records_most": "most frequent subject"}
 
     def __post_init__(self) -> None:
         one_of("ask", self.ask, WAYS)
-        one_of("within", self.within, ("all", "part"))
         number("skew", self.skew, 1, 100)
-
-    @property
-    def most_queries(self) -> tuple[int | None, str]:
-        """One question for each part, kind, and choice of subjects."""
-        ways = sum(math.comb(LABELS, NAMED[way]) for way in WAYS[self.ask])
-        parts = 1 if self.within == "all" else USERS
-        return parts * ways, "each question about a context is another one"
 
     # --- The generator -----------------------------------------------------------------------
 
@@ -261,74 +228,41 @@ class Records(Task):
         return Haystack(lines, "\n", self.budget.tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return questions about the messages of one context, and a function that draws these."""
-        users = self.language.section("records")["users"]
+        """Return a question about messages, and a function that draws these."""
         labels = rng.sample([*self._sentences], LABELS)
-        parts = self._parts(rng.sample(users, USERS), rng)
-        # The subjects of each part by falling frequency.
-        ranked = [rng.sample(labels, LABELS) for _ in parts]
-        questions = self._questions(index, rng, queries, labels, len(parts))
-        # Parts differ a little, so that no two grow by a message at the same length.
-        sizes = [rng.uniform(0.75, 1.25) for _ in parts]
+        people = rng.sample(self.language.section("records")["users"], USERS)
+        # The subjects by falling frequency.
+        ranked = rng.sample(labels, LABELS)
+        # Each kind of question draws its subjects, so that samples differ in nothing else.
+        ways = {way: [*itertools.combinations(labels, NAMED[way])] for way in WAYS[self.ask]}
+        for choices in ways.values():
+            rng.shuffle(choices)
+        way = WAYS[self.ask][index % len(ways)]
+        named = ways[way][-1]
+        # Without a use today; it keeps the samples of earlier versions.
+        rng.random()
         shares = [self.skew ** -(rank / (LABELS - 1)) for rank in range(LABELS)]
-        unit = 2**WEIGHT_BITS / sum(shares) / sum(sizes)
+        leasts = least_counts(way, min(map(ranked.index, named), default=0))
+        heads = [f"{day} | {user} | " for day, user in itertools.product(DAYS, people)]
         state = rng.getrandbits(64)
         streams = []
-        for at, (_, days, people) in enumerate(parts):
-            heads = [f"{day} | {user} | " for day, user in itertools.product(days, people)]
-            leasts = least_counts(
-                (way, min((ranked[at].index(label) for label in named), default=0))
-                for way, part, named in questions
-                if part == at
-            )
-            for rank, label in enumerate(ranked[at]):
-                weight = round(unit * shares[rank] * sizes[at])
-                seed, sentences = f"{state} {at} {rank}", self._sentences[label]
-                streams.append(Stream(seed, heads, sentences, leasts[rank], weight))
+        for rank, label in enumerate(ranked):
+            seed, weight = f"{state} 0 {rank}", round(2**WEIGHT_BITS * shares[rank] / sum(shares))
+            streams.append(Stream(seed, heads, self._sentences[label], leasts[rank], weight))
         first = [line for stream in streams for line in stream.draw(stream.least)]
         least = sum(costs(first, "\n", self.budget.tokenizer))
-        drafts, every = [], self.language.join(labels)
-        for way, part, named in questions:
-            within, ranks = parts[part][0], ranked[part]
-            names = dict(zip(("label", "other"), named, strict=False))
-            question = self.language.fill("records", way, within=within, labels=every, **names)
-            # Counts are taken from the finished context, see `shared`.
-            right = {"count": "0", "most": ranks[0], "least": ranks[-1]}
-            output = right.get(way) or min(named, key=ranks.index)
-            around = self.language.question("records", labels=every, question=question)
-            draft = Draft(*around, [output], least=least)
-            draft.facts = {"asked": way, "within": within, **names}
-            drafts.append(draft)
-        return drafts, partial(self._fill, streams, least, state)
-
-    def _parts(self, users: list[str], rng: random.Random) -> list[Part]:
-        """Return the parts that a question can be about."""
-        fill = partial(self.language.fill, "records", "within")
-        if self.within == "all":
-            return [(fill("all"), DAYS, users)]
-        if rng.random() < 0.5:
-            return [(fill("user", user=user), DAYS, [user]) for user in users]
-        most = len(DAYS) // len(users)
-        days = rng.randint(most // 2 + 1, most)
-        first = rng.randint(0, len(DAYS) - days * len(users))
-        spans = [DAYS[first + at * days :][:days] for at in range(len(users))]
-        return [(fill("dates", start=span[0], end=span[-1]), span, users) for span in spans]
-
-    def _questions(
-        self, index: int, rng: random.Random, queries: int, labels: Sequence[str], parts: int
-    ) -> list[Question]:
-        """Return different questions, of each kind in turn."""
-        left, questions = {}, list[Question]()
-        for way in WAYS[self.ask]:
-            named = itertools.combinations(labels, NAMED[way])
-            left[way] = [*itertools.product(range(parts), named)]
-            rng.shuffle(left[way])
-        for way in itertools.islice(itertools.cycle(left), index * queries % len(left), None):
-            if left[way]:
-                questions.append((way, *left[way].pop()))
-            if len(questions) == queries:
-                break
-        return questions
+        every, within = self.language.join(labels), self.language.text("records", "within")
+        names = dict(zip(("label", "other"), named, strict=False))
+        question = self.language.fill("records", way, within=within, labels=every, **names)
+        # A count is taken from the finished context, see `shared`.
+        right = {"count": "0", "most": ranked[0], "least": ranked[-1]}
+        draft = Draft(
+            *self.language.question("records", labels=every, question=question),
+            outputs=[right.get(way) or min(named, key=ranked.index)],
+            least=least,
+            facts={"asked": way, "within": within, **names},
+        )
+        return [draft], partial(self._fill, streams, least, state)
 
     def _fill(self, streams: Sequence[Stream], least: int, state: int, room: int) -> Filling:
         """Return messages that fill ``room`` tokens, in random order."""
@@ -360,10 +294,10 @@ class Records(Task):
     def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Filled:
         """See `Task.shared`; counts are taken from the finished context."""
         shared = super().shared(index, rng, queries, whole)
-        for draft in shared.drafts:
-            if draft.facts["asked"] == "count":
-                counts = tally(shared.context.text, draft.facts["within"], self.language)
-                draft.outputs[:] = [str(counts[draft.facts["label"]])]
+        (draft,) = shared.drafts
+        if draft.facts["asked"] == "count":
+            counts = tally(shared.context.text, self.language)
+            draft.outputs[:] = [str(counts[draft.facts["label"]])]
         return shared
 
     # --- The answer --------------------------------------------------------------------------
@@ -371,11 +305,10 @@ class Records(Task):
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
         text, right = prediction.pred.strip(), "".join(prediction.outputs[:1])
-        items = (stated(text, prediction.others.get("language") or "en") or "").split(", ")
-        given = [item for item in items if item and item.isdecimal() == right.isdecimal()]
+        said = (stated(text, prediction.others.get("language") or "en") or "").split(", ")
+        given = [item for item in said if item and item.isdecimal() == right.isdecimal()]
         if not given:
-            opening = mistakes.opening(text, cut_off, mistakes.refused(text))
-            return opening or ("cut off" if cut_off else "other")
+            return mistakes.opening(text, cut_off, mistakes.refused(text)) or "other"
         if not right.isdecimal():
             return "other label"
         return "near count" if abs(int(given[-1]) - int(right)) <= 3 else "far count"
@@ -383,9 +316,9 @@ class Records(Task):
     @classmethod
     def read(cls, prompt: str, language: Language) -> str | None:
         """Return the number or the subject that a prompt asks for."""
-        for way in WAYS["any"]:
+        for way in NAMED:
             if names := language.unfill(prompt[-2000:], "records", way):
-                counts = tally(prompt, names["within"], language)
+                counts = tally(prompt, language)
                 if way == "count":
                     return str(counts[names["label"]])
                 every = language.split(names.get("labels", ""))
@@ -394,23 +327,12 @@ class Records(Task):
         return None
 
 
-def tally(text: str, within: str, language: Language) -> Counter[str]:
-    """Return how many messages of a part are about each subject."""
-    forms = ("all", "dates", "user")
-    hits = (language.pattern("records", "within", form).fullmatch(within) for form in forms)
-    names = next((hit.groupdict() for hit in hits if hit), {})
-    user, start, end = (names.get(name, "") for name in ("user", "start", "end"))
+def tally(text: str, language: Language) -> Counter[str]:
+    """Return how many messages are about each subject."""
     subjects = grammar(language)
-    return Counter(
-        subjects[sentence]
-        for day, name, sentence in _RECORD.findall(text)
-        if sentence in subjects and user in ("", name) and start <= day <= (end or day)
-    )
+    sentences = _SENTENCE.findall(text)
+    return Counter(subjects[sentence] for sentence in sentences if sentence in subjects)
 
 
-FAMILY = {
-    "records": Records(),
-    "records_most": Records(ask="label"),
-    "records_user": Records(ask="any", within="part"),
-}
-"""How many there are; which subject occurs most or least; of one person or some days."""
+FAMILY = {"records": Records(), "records_most": Records(ask="label")}
+"""How many there are, and which subject occurs most or least."""

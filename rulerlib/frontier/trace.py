@@ -1,4 +1,4 @@
-"""Traces: the value of an expression after a program as long as the context.
+"""Traces: the value of a call after a program as long as the context.
 
 An example of ``trace`` (English, shortened)::
 
@@ -10,37 +10,23 @@ An example of ``trace`` (English, shortened)::
 
     ...
     def korane(x):
-        return 2 * (x + 3)
+        return max(x, 3)
     ...
     Question: What is the value of tavimo(9) when the whole program has been run?
 
-    outputs: ["22"]
+    outputs: ["12"]
 
-and of ``trace_list``::
+``num_steps`` functions that call each other in a chain are drawn first and placed at random depths.
+The rest of the context has the same form and does not change the answer: functions that the chain
+never calls.
 
-    kola = [14, 3, 27, 41]
-    mira.insert(2, 30)
-    kola.pop(1)
-    kola.append(8)
-    kola.pop()
-    ...
-    Question: What is the value of len(kola) when the whole program has been run?
-
-``num_steps`` functions that call each other in a chain, or operations on a list, are drawn first
-and placed at random depths. The rest of the context has the same form and does not change the
-answer: functions that the chain never calls; operations on other lists, and pairs of operations
-that undo each other.
-
-The list is modelled on the latent list of Michelangelo (Vodrahalli et al. 2024, arXiv 2409.12640).
-There, the filling has a few fixed forms, and the list itself may be asked for. Here other lists
-change in the same way, and the answer is always one whole number; `stated` says which number of an
-answer counts.
+The programs are our own. That some steps matter among others of the same form is as in the latent
+list of Michelangelo (Vodrahalli et al. 2024, arXiv 2409.12640).
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import random
 import re
@@ -49,7 +35,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
 
-from rulerlib.errors import ParameterError, one_of, whole_number
+from rulerlib.errors import whole_number
 from rulerlib.haystack import Draft, Haystack, Needle, Take, depths_of
 from rulerlib.languages import Language
 from rulerlib.metrics import Scoring
@@ -58,18 +44,14 @@ from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task
-from rulerlib.tokens import Tokenizer, costs
-
-# --- Functions ----------------------------------------------------------------------------------
+from rulerlib.tokens import costs
 
 # The largest value of a call. Below LOW an argument rises, above HIGH it falls.
 LARGEST, LOW, HIGH = 99, 10, 40
 
-# Functions call others of their block of this size only. The share of functions that call one.
-BLOCK, CALLS = 16, 0.8
-
-# The fewest functions of a dataset.
-FEWEST_FUNCTIONS = 2048
+# Functions call others of their block of this size only. The share of functions that call one, and
+# the fewest functions of a dataset.
+BLOCK, CALLS, FEWEST = 16, 0.8, 2048
 
 # Names have three syllables. One in ten is reserved for the chains in the questions.
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
@@ -80,11 +62,6 @@ def name_of(number: int) -> str:
     """Return a different name for each number below ``NAMES``."""
     size = len(SYLLABLES)
     return "".join(SYLLABLES[number // size**power % size] for power in (2, 1, 0))
-
-
-def kept_names(count: int, rng: random.Random) -> list[str]:
-    """Return names that no function of the haystack has."""
-    return [name_of(KEPT * number) for number in rng.sample(range(NAMES // KEPT), count)]
 
 
 def leaf(x: int, rng: random.Random) -> tuple[str, int]:
@@ -167,122 +144,6 @@ def other_functions(seed: str) -> Iterator[str]:
         block.append(name)
 
 
-# --- Lists --------------------------------------------------------------------------------------
-
-# The questions about a list, each asked once.
-VIEWS = ("len({name})", "{name}[{place}]", "sum({name})", "max({name})")
-
-# The largest item. A list has enough items for every operation, and few enough to follow.
-LARGEST_ITEM, FEWEST, MOST = 50, 4, 9
-
-# The number of other lists, and of units after which these begin anew. How often each list has a
-# turn: the list in the questions is never the first one, which has the most lines.
-OTHERS, OPERATIONS, TURNS = 6, 4096, (14, 3, 3, 2, 2, 1, 1)
-
-# The share of the turns of other lists with two operations that undo each other.
-UNDONE = 1 / 8
-
-
-def apply(items: list[int], line: str) -> None:
-    """Apply a line of a program to the items of the list that it begins with.
-
-    >>> items = [3, 1, 4]
-    >>> for line in ("kola.append(5)", "kola[1:3] = reversed(kola[1:3])", "kola.pop(0)"):
-    ...     apply(items, line)
-    >>> items
-    [4, 1, 5]
-    """
-    numbers = [int(number) for number in re.findall(r"\d+", line)]
-    if method := re.match(r"\w+\.(append|insert|pop|remove|reverse)\(", line):
-        getattr(items, method[1])(*numbers)
-    elif re.match(r"\w+\[", line):
-        part = slice(*numbers[:2])
-        items[part] = items[part][::-1] if "reversed" in line else numbers[2:]
-    else:
-        items[:] = numbers
-
-
-def view(items: list[int], expression: str) -> int:
-    """Return the value of an expression of ``VIEWS``."""
-    if place := re.search(r"\[(\d+)\]", expression):
-        return items[int(place[1])]
-    return {"len": len(items), "sum": sum(items), "max": max(items)}[expression[:3]]
-
-
-def operate(name: str, items: list[int], rng: random.Random) -> str:
-    """Change a list by a random operation, and return the operation."""
-    size, new = len(items), rng.randint(1, LARGEST_ITEM)
-    start, end = sorted(rng.sample(range(size), 2))
-    lines = [
-        f"{name}[{start}:{end + 1}] = reversed({name}[{start}:{end + 1}])",
-        f"{name}.reverse()",
-        f"{name}[{start}:{start + 2}] = [{new}, {rng.randint(1, LARGEST_ITEM)}]",
-    ]
-    if size < MOST:
-        lines += [f"{name}.append({new})", f"{name}.insert({start}, {new})"]
-    if size > FEWEST:
-        lines += [f"{name}.pop({start})", f"{name}.pop()", f"{name}.remove({rng.choice(items)})"]
-    before = [*items]
-    while items == before:
-        line = rng.choice(lines)
-        apply(items, line)
-    return line
-
-
-def undone(name: str, rng: random.Random) -> str:
-    """Return two operations of which the second undoes the first, whatever the list holds."""
-    new, start = rng.randint(1, LARGEST_ITEM), rng.randrange(FEWEST - 1)
-    end = rng.randint(start + 2, FEWEST + 1)
-    reverse = f"{name}[{start}:{end}] = reversed({name}[{start}:{end}])"
-    pairs = [
-        f"{name}.append({new})\n{name}.pop()",
-        f"{reverse}\n{reverse}",
-        f"{name}.insert({start}, {new})\n{name}.pop({start})",
-        f"{name}.reverse()\n{name}.reverse()",
-    ]
-    return rng.choice(pairs)
-
-
-def new_list(rng: random.Random) -> list[int]:
-    """Return random items."""
-    return [rng.randint(1, LARGEST_ITEM) for _ in range(rng.randint(FEWEST, MOST))]
-
-
-# Every sample of a dataset needs one of seven.
-@functools.lru_cache(4 * (OTHERS + 1))
-def operations(
-    seed: str, place: int, tokenizer: Tokenizer
-) -> tuple[Haystack, str, list[list[str]]]:
-    """Return operations on other lists, the name of the list in the questions, and the states.
-
-    The list in the questions has only pairs that undo each other. The states are, for each unit,
-    the lines that set the other lists to what they are before it.
-    """
-    names = kept_names(OTHERS + 1, random.Random(f"{seed} lists"))
-    rng = random.Random(f"{seed} lists {place}")
-    queried, turns = names.pop(place), list(TURNS)
-    rng.shuffle(names)
-    # Its rank among the lists by the number of lines, from the second on.
-    order = [queried] * turns.pop(rng.randrange(1, OTHERS + 1))
-    for name, count in zip(names, turns, strict=True):
-        # Twice as often, because a pair has two lines.
-        order += [name] * 2 * count
-    lists = {name: new_list(rng) for name in names}
-    states, units = list[list[str]](), list[str]()
-    for number in range(OPERATIONS):
-        states.append([f"{name} = {items}" for name, items in lists.items()])
-        # Shuffling a whole round of turns keeps the shares in short programs as well.
-        if number % len(order) == 0:
-            rng.shuffle(order)
-        name = order[number % len(order)]
-        if name == queried or rng.random() < UNDONE:
-            units.append(undone(name, rng))
-        else:
-            units.append(operate(name, lists[name], rng))
-    # Restore the initial values so that the sequence can wrap around.
-    return Haystack([*units, *states[0]], "\n", tokenizer), queried, states
-
-
 # --- The score ----------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"(?<![\w.,])-?\d+(?![\w]|[.,]\d)")
@@ -309,17 +170,8 @@ VALUE = Scoring(("em_raw",), primary="em_raw", ruler="em_raw", extract=stated)
 
 @dataclass(frozen=True)
 class Trace(Task):
-    """A task of tracing a program.
+    """A call that leads through ``num_steps`` functions, at every length."""
 
-    Attributes
-    ----------
-    program
-        ``"functions"`` asks for the value of a call, ``"list"`` for what a list holds at the end.
-    num_steps
-        Functions on the way of the call, or operations on the list, at every length.
-    """
-
-    program: str = "functions"
     num_steps: int = 6
 
     family = "trace"
@@ -328,100 +180,45 @@ class Trace(Task):
     answer_tokens = 32
     section = "trace"
     one_language = "a program has no language of its own (language sets that of the question)"
-    in_words: ClassVar = {"trace": "the value of a call", "trace_list": "a list at the end"}
+    in_words: ClassVar = {"trace": "the value of a call"}
 
     def __post_init__(self) -> None:
-        one_of("program", self.program, ("functions", "list"))
         whole_number("num_steps", self.num_steps, 1, 100)
-
-    @property
-    def most_queries(self) -> tuple[int | None, str]:
-        """One question for each view of a list; any number of calls."""
-        if self.program == "functions":
-            return None, ""
-        return len(VIEWS), "the length, an item, the sum and the maximum are asked for once each"
 
     # --- The generator -----------------------------------------------------------------------
 
     @cached_property
     def filler(self) -> Haystack:
-        """Functions or operations that do not change the answer."""
-        if self.program == "list":
-            return operations(self.seed, 0, self.budget.tokenizer)[0]
+        """Functions that do not change the answer, a quarter more than a prompt has."""
         functions, tokenizer = other_functions(self.seed), self.budget.tokenizer
-        units = [*itertools.islice(functions, FEWEST_FUNCTIONS)]
-        mean = sum(costs(units, "\n\n", tokenizer)) / FEWEST_FUNCTIONS
-        # A quarter more than a prompt has.
+        units = [*itertools.islice(functions, FEWEST)]
+        mean = sum(costs(units, "\n\n", tokenizer)) / FEWEST
         count = BLOCK * round(1.25 * self.budget.length / mean / BLOCK)
-        units += itertools.islice(functions, max(0, count - FEWEST_FUNCTIONS))
-        if len(units) < count:
-            allowed = f"shorter: there are names for {len(units)} functions, and it takes {count}"
-            raise ParameterError("length", self.budget.length, allowed)
-        return Haystack(units, "\n\n", tokenizer)
+        return Haystack(
+            [*units, *itertools.islice(functions, max(0, count - FEWEST))], "\n\n", tokenizer
+        )
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return questions about one program, and a function that fills it."""
-        if self.program == "list":
-            return self._plan_list(rng, queries)
-        start = BLOCK * rng.randrange(FEWEST_FUNCTIONS // BLOCK)
-        names = kept_names(self.num_steps * queries, rng)
-        sources, chains = dict[str, str](), []
-        for first in range(0, len(names), self.num_steps):
-            own = names[first : first + self.num_steps]
-            functions, way = chain(own, rng)
-            sources.update(zip(own, functions, strict=True))
-            chains.append((own, way))
-        shuffled = rng.sample(names, len(names))
-        depths = depths_of(len(names), rng)
+        """Return a question about a program, and a function that fills it."""
+        start = BLOCK * rng.randrange(FEWEST // BLOCK)
+        # No function of the haystack has one of these names.
+        numbers = rng.sample(range(NAMES // KEPT), self.num_steps)
+        names = [name_of(KEPT * number) for number in numbers]
+        functions, way = chain(names, rng)
+        order = rng.sample(range(len(names)), len(names))
         needles = [
-            Needle(sources[name], depth, key=name)
-            for name, depth in zip(shuffled, depths, strict=True)
+            Needle(functions[at], depth, key=names[at])
+            for at, depth in zip(order, depths_of(len(names), rng), strict=True)
         ]
-        places = {name: place for place, name in enumerate(shuffled)}
-        drafts = []
-        for own, way in chains:
-            order = [places[name] for name in dict.fromkeys([*own, *names])]
-            drafts.append(self._ask(f"{own[0]}({way[0]})", way, needles, order))
-        return drafts, partial(self.filler.take, start=start)
-
-    def _plan_list(self, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return questions about a list, and a function that fills the program."""
-        place = rng.randrange(OTHERS + 1)
-        haystack, name, others = operations(self.seed, place, self.budget.tokenizer)
-        start = rng.randrange(OPERATIONS)
-        views = rng.sample(VIEWS, len(VIEWS))[:queries]
-        expressions = [text.format(name=name, place=rng.randrange(FEWEST)) for text in views]
-        ways: list[list[int]] = []
-        # The operations must change the answer, or the first line would be enough.
-        while not ways or any(way[0] == way[-1] for way in ways):
-            items = new_list(rng)
-            lines, states = [f"{name} = {items}"], [[*items]]
-            for _ in range(self.num_steps):
-                lines.append(operate(name, items, rng))
-                states.append([*items])
-            ways = [[view(state, expression) for state in states] for expression in expressions]
-        # The first lines create all lists, in any order.
-        texts, place = [*others[start], *lines[1:]], rng.randint(0, OTHERS)
-        texts.insert(place, lines[0])
-        depths = [0.0] * (OTHERS + 1) + depths_of(self.num_steps, rng)
-        needles = [
-            Needle(text, depth, key=text[: len(name)])
-            for text, depth in zip(texts, depths, strict=True)
-        ]
-        order = [*dict.fromkeys([place, *range(OTHERS + 1, len(texts)), *range(OTHERS + 1)])]
-        drafts = [
-            self._ask(expression, way, needles, order)
-            for expression, way in zip(expressions, ways, strict=True)
-        ]
-        return drafts, partial(haystack.take, start=start)
-
-    def _ask(self, query: str, way: list[int], needles: list[Needle], order: list[int]) -> Draft:
-        """Return the question about an expression, given the values on the way to the last one."""
-        draft = Draft(*self.wording.question("trace", query=query), [str(way[-1])], needles, order)
-        # A list is created before its first operation.
-        draft.asked = self.num_steps + (self.program == "list")
-        draft.facts = {"way": way[:-1]}
-        return draft
+        draft = Draft(
+            *self.wording.question("trace", query=f"{names[0]}({way[0]})"),
+            outputs=[str(way[-1])],
+            needles=needles,
+            order=[order.index(at) for at in range(len(names))],
+            asked=len(names),
+            facts={"way": way[:-1]},
+        )
+        return [draft], partial(self.filler.take, start=start)
 
     # --- The answer --------------------------------------------------------------------------
 
@@ -441,16 +238,9 @@ class Trace(Task):
         names = language.unfill(prompt, "trace", "template")
         if names is None:
             return None
-        program, query = names["context"], names["query"]
+        name, x = names["query"].rstrip(")").split("(")
         with contextlib.suppress(LookupError, ValueError, RecursionError):
-            if not query.startswith(("len(", "sum(", "max(")) and "[" not in query:
-                name, x = query.rstrip(")").split("(")
-                return str(returned(program, name, int(x)))
-            name, items = re.sub(r"^\w{3}\(|\)$|\[.*", "", query), list[int]()
-            for line in re.findall(rf"^{name}\W.*$", program, re.MULTILINE):
-                with contextlib.suppress(ValueError, IndexError):
-                    apply(items, line)
-            return str(view(items, query))
+            return str(returned(names["context"], name, int(x)))
         return ""
 
 
@@ -470,5 +260,5 @@ def returned(program: str, name: str, x: int) -> int:
     return int(number or 0) + (-value if sign == "-" else value)
 
 
-FAMILY = {"trace": Trace(), "trace_list": Trace(program="list")}
-"""A chain of calls, and a list at the end of a program."""
+FAMILY = {"trace": Trace()}
+"""A chain of calls."""

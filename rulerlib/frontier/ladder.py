@@ -79,11 +79,11 @@ def problem(language: Language, rng: random.Random) -> str:
 
 
 def solution(text: str, language: Language) -> str:
-    """Return the letter of the right option of a word problem, or ``""`` if it is none of ours."""
+    """Return the letter of the right option of a word problem, or ``""`` if there is none."""
     for name in language.section("ladder")["problems"]:
         if hit := language.pattern("ladder", "problems", name).match(text):
             right = OPERATIONS[name.partition("_")[0]](int(hit["a"]), int(hit["b"]))
-            return str(re.findall(rf"([A-D])\. {right}\b", text)[0])
+            return "".join(re.findall(rf"([A-D])\. {right}\b", text)[:1])
     return ""
 
 

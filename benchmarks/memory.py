@@ -22,10 +22,9 @@ from typing import Any
 
 from rulerlib import languages
 from rulerlib.memory.measures import KS, recall_at, reciprocal_rank
-from rulerlib.memory.outside import Memory
 from rulerlib.memory.presets import opened
 from rulerlib.memory.suites import SUITES, Recipe
-from rulerlib.memory.system import System, Text
+from rulerlib.memory.system import Memory, System, Text
 
 SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "rag": ("rag", {}),

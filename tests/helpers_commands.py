@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from rulerlib.errors import ParameterError
-from rulerlib.memory.report import MemoryReport
+from rulerlib.memory.work import MemoryReport
 from rulerlib.playground import Playground
 from rulerlib.report import Report
 from rulerlib.runs import Run

@@ -43,7 +43,7 @@ def module(tmp_path, monkeypatch):
 def test_the_example_is_short_and_remembers(student, tmp_path):
     assert len(EXAMPLE.read_text("utf-8").splitlines()) <= 30
     names = [MEMORY, "rag", "oracle"]
-    works = matrix(tmp_path / "runs", preset_names=names, suites=["episodic_cross"], sizes=[6])
+    works = matrix(tmp_path / "runs", presets=names, suites=["episodic_cross"], sizes=[6])
     assert not finished(works)
     mine = works[0]
     assert metrics(mine)["em"] >= 0.5 * metrics(works[2])["em"] > 0
@@ -112,7 +112,7 @@ def score(job):
 
 def test_everything_in_one_text_does_not_fit(student, tmp_path, module):
     name = module(f"{KEEPS}        return [' '.join(texts)]\n")
-    (job,) = matrix(tmp_path / "runs", preset_names=[name], sizes=[4])
+    (job,) = matrix(tmp_path / "runs", presets=[name], sizes=[4])
     assert not finished([job])
     assert score(job) == [0, 0, 0]
     assert {row["recall"] for row in rows(job)} == {"1.0"}, "recalled, but no room"
@@ -147,7 +147,7 @@ def test_a_memory_process_holds_no_answers(student, tmp_path, module, monkeypatc
     spy.mkdir()
     monkeypatch.setenv("SPY", str(spy))
     name = module(SNOOPS)
-    (job,) = matrix(tmp_path / "runs", preset_names=[name], sizes=[3],
+    (job,) = matrix(tmp_path / "runs", presets=[name], sizes=[3],
                     suites=["spatial"])  # fmt: skip
     assert not finished([job])
     teaching = [path.read_text() for path in job.file(work.STORE).rglob("teaching")]
@@ -192,7 +192,7 @@ def test_a_memory_that_is_dead_or_cheats_is_stopped_before_a_model_is_asked(
     student, tmp_path, module, recall, said
 ):
     name = module(f"{KEEPS}        {recall}\n")
-    job, other = matrix(tmp_path / "runs", preset_names=[name, "core"], sizes=[8])
+    job, other = matrix(tmp_path / "runs", presets=[name, "core"], sizes=[8])
     (sentence,) = finished([job])
     assert re.search(said, sentence)
     assert not student.asked

@@ -13,10 +13,12 @@ from rulerlib import languages
 from rulerlib.errors import ParameterError
 from rulerlib.memory import episodic, reading
 from rulerlib.memory.episodes import Episode, Episodes, Probe
-from rulerlib.memory.episodic import CHANGES, KINDS, SUITES, Knobs
+from rulerlib.memory.episodic import CHANGES, KINDS, Knobs
 from rulerlib.memory.sentences import reader
+from rulerlib.memory.suites import Recipe
 
 CODES = languages.available("episodic")
+SUITES = ("episodic", "episodic_cross", "episodic_capacity", "episodic_multi")
 
 
 def make(knobs: Knobs, code: str = "da", seed: str = "7") -> Episodes:
@@ -26,8 +28,7 @@ def make(knobs: Knobs, code: str = "da", seed: str = "7") -> Episodes:
 @functools.cache
 def some(suite: str, code: str, count: int = 200) -> tuple[Episode, ...]:
     """Episodes of a suite, each with one question."""
-    maker = make(SUITES[suite], code)
-    return tuple(maker.episode(index) for index in range(count))
+    return tuple(Recipe(suite, count, 7, code))
 
 
 def check(code: str, episode: Episode, probe: Probe) -> None:

@@ -76,12 +76,12 @@ def works(root: Path) -> Iterator[Any]:
     names = [name for name in NAMES if name != "memory/hei_nw"]
     for suite, preset in itertools.product(SUITES, names):
         many = {"facts": 1_100} if (suite, preset[:6]) == ("episodic_capacity", "memory") else {}
-        yield from matrix(root, preset_names=[preset], suites=[suite], sizes=[3 - 2 * bool(many)],
-                          languages=["en" if preset in ENGLISH else "da"], knobs=many)  # fmt: skip
+        yield from matrix(root, presets=[preset], suites=[suite], sizes=[3 - 2 * bool(many)],
+                          language=["en" if preset in ENGLISH else "da"], knobs=many)  # fmt: skip
     for preset, suite, changes in CHANGES:
-        yield from matrix(root, preset_names=[preset], suites=[suite], sizes=[4],
-                          languages=["da"], changes=changes)  # fmt: skip
-    yield from matrix(root, preset_names=["longctx", "rag"], length=150, languages=["en"])
+        yield from matrix(root, presets=[preset], suites=[suite], sizes=[4],
+                          language=["da"], changes=changes)  # fmt: skip
+    yield from matrix(root, presets=["longctx", "rag"], length=150, language=["en"])
 
 
 def folders() -> Iterator[tuple[str, str]]:

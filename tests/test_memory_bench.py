@@ -17,13 +17,14 @@ pytest.importorskip("numpy")
 
 from helpers_memory import Student, finished, kept, matrix, metrics, rows
 
-from rulerlib import languages, models
+from rulerlib import files, languages, models
+from rulerlib.errors import ParameterError
 from rulerlib.memory import bench, measures, presets
 from rulerlib.memory.measures import METRICS
-from rulerlib.memory.rag import Rag
+from rulerlib.memory.search import Rag
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import System, Text
-from rulerlib.memory.work import STORE, TABLE, expand
+from rulerlib.memory.work import STORE, TABLE, MemoryReport, expand
 from rulerlib.samples import Sample, read
 
 
@@ -64,6 +65,22 @@ def test_a_dry_run_prints_what_would_run(tmp_path, capsys):
     assert not [*tmp_path.iterdir()]
 
 
+def test_the_notebook_runs_the_matrix_and_the_curve(tmp_path, monkeypatch):
+    monkeypatch.setenv(files.HOME, str(tmp_path))
+    report = MemoryReport(
+        suites="semantic", presets="rag", sizes=2, seeds="1, 2", language="da,en",
+        facts="10,100", facts_size=3, knobs={"hop_depth": 3}, reference=True,
+    )  # fmt: skip
+    assert {job.engine for job in report.works} == {"transformers", "reference"}
+    assert len({job.folder for job in report.works}) == len(report.works) == 8
+    assert all(job.folder.is_relative_to(tmp_path / "runs" / "memory") for job in report.works)
+    curve = {(job.recipe.suite, job.recipe.size, job.recipe.knobs.facts) for job in report.curve}
+    assert curve == {("episodic_capacity", 3, 10), ("episodic_capacity", 3, 100)}
+    for name, value, said in (("facts", 2.5, "facts is 2.5"), ("output", "", "output is ''")):
+        with pytest.raises(ParameterError, match=said):
+            MemoryReport(**{name: value})
+
+
 def asked_of(job):
     """Return the questions of a piece of work from their file."""
     return [*read(job.questions_path, Sample)]
@@ -78,7 +95,7 @@ def probes_of(job):
     [("episodic", "da"), ("semantic", "en"), ("episodic_multi", "en"), ("episodic_cross", "da")],
 )
 def test_every_number_follows_from_the_files(student, tmp_path, suite, language):
-    works = matrix(tmp_path, suites=[suite], sizes=[4], languages=[language])
+    works = matrix(tmp_path, suites=[suite], sizes=[4], language=[language])
     assert not finished(works)
     for job in works:
         table, found = rows(job), metrics(job)
@@ -126,7 +143,7 @@ def test_every_number_follows_from_the_files(student, tmp_path, suite, language)
 def test_the_primary_exact_match_is_a_choice(student, tmp_path, monkeypatch):
     monkeypatch.setattr(student, "answer", lambda prompt: "29. JULI.")
     for primary in ("norm", "raw"):
-        (job,) = matrix(tmp_path, preset_names=["oracle"], primary_em=primary)
+        (job,) = matrix(tmp_path, presets=["oracle"], primary_em=primary)
         assert not finished([job])
         assert metrics(job)["em"] == metrics(job)[f"em_{primary}"]
         assert [row["em"] for row in rows(job)] == [row[f"em_{primary}"] for row in rows(job)]
@@ -138,7 +155,7 @@ def test_the_primary_exact_match_is_a_choice(student, tmp_path, monkeypatch):
 )
 def test_a_date_is_a_bare_answer(student, tmp_path, monkeypatch, language, answer, violates):
     monkeypatch.setattr(student, "answer", lambda prompt: answer)
-    (job,) = matrix(tmp_path, preset_names=["oracle"], languages=[language], sizes=[1])
+    (job,) = matrix(tmp_path, presets=["oracle"], language=[language], sizes=[1])
     assert not finished([job])
     assert [row["format_violation"] for row in rows(job)] == [str(violates)]
 
@@ -149,7 +166,7 @@ def test_a_date_is_a_bare_answer(student, tmp_path, monkeypatch, language, answe
 )
 def test_prompts_hold_as_many_texts_as_fit(student, tmp_path, preset, last, length, tokens):
     changes = {} if preset == "longctx" else {"recall_tokens": tokens}
-    (job,) = matrix(tmp_path, preset_names=[preset], length=length, changes=changes)
+    (job,) = matrix(tmp_path, presets=[preset], length=length, changes=changes)
     assert not finished([job])
     count = student.tokenizer.count
     for sample, (episode, _) in zip(asked_of(job), probes_of(job), strict=True):
@@ -170,7 +187,7 @@ def test_prompts_hold_as_many_texts_as_fit(student, tmp_path, preset, last, leng
 
 
 def test_a_system_receives_texts_and_questions_and_nothing_else(student, tmp_path, monkeypatch):
-    (job,) = matrix(tmp_path, preset_names=["rag"], suites=["episodic_cross"])
+    (job,) = matrix(tmp_path, presets=["rag"], suites=["episodic_cross"])
     made, opened = [], presets.opened
 
     def watched(*given, **settings):
@@ -209,7 +226,7 @@ def test_an_interrupted_run_ends_with_the_same_files(tmp_path, monkeypatch, plac
     def run(root):
         student = Student(root)
         monkeypatch.setattr(models, "load", lambda *_, **__: student)
-        assert not finished(matrix(root, preset_names=["oracle", "memory/hei_nw"]))
+        assert not finished(matrix(root, presets=["oracle", "memory/hei_nw"]))
 
     run(tmp_path / "whole")
     with monkeypatch.context() as patch:
@@ -236,13 +253,13 @@ def test_a_finished_run_is_not_done_again(student, tmp_path, monkeypatch):
 
 
 def test_a_store_that_is_empty_after_teaching(student, tmp_path):
-    (job,) = matrix(tmp_path, preset_names=["memory/hei_nw"], changes={"threshold": 900})
+    (job,) = matrix(tmp_path, presets=["memory/hei_nw"], changes={"threshold": 900})
     assert finished([job]) == ("The store of hei_nw-threshold_900 is empty after teaching.",)
     assert not job.file(STORE).exists()
 
 
 def test_a_memory_that_was_never_asked(student, tmp_path, monkeypatch):
-    works = matrix(tmp_path, preset_names=["rag", "core"])
+    works = matrix(tmp_path, presets=["rag", "core"])
     monkeypatch.setattr(Rag, "recall", lambda *_: [])
     assert finished(works) == ("retrieval.requests == 0: rag was never asked for anything.",)
     assert not works[0].file(METRICS).exists()
@@ -250,12 +267,12 @@ def test_a_memory_that_was_never_asked(student, tmp_path, monkeypatch):
 
 
 def test_a_prompt_with_a_leaked_text(student, tmp_path, monkeypatch):
-    (job,) = matrix(tmp_path, preset_names=["rag"])
+    (job,) = matrix(tmp_path, presets=["rag"])
     asked, unasked = bench.asked, job.recipe.first.facts[3].text.upper()
 
     def changed(language, question, texts):
-        put = asked(language, question, texts)
-        return put._replace(text=f"{put.text} {unasked}") if len(texts) > 4 else put
+        text, parts = asked(language, question, texts)
+        return (f"{text} {unasked}" if len(texts) > 4 else text), parts
 
     monkeypatch.setattr(bench, "asked", changed)
     (told,) = finished([job])
@@ -265,8 +282,8 @@ def test_a_prompt_with_a_leaked_text(student, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("code", ["da", "en"])
 def test_answers_about_routes_are_judged_on_the_map(code):
-    (job,) = matrix("runs", preset_names=["oracle"], suites=["spatial"], sizes=[1], seeds=[5],
-                    languages=[code], probes=6)  # fmt: skip
+    (job,) = matrix("runs", presets=["oracle"], suites=["spatial"], sizes=[1], seeds=[5],
+                    language=[code], probes=6)  # fmt: skip
     kinds = set()
     (episode,) = Recipe("spatial", 1, 5, code, probes=6)
     for probe in episode.probes:

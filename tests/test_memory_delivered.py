@@ -8,7 +8,7 @@ import random
 import pytest
 
 from rulerlib import languages
-from rulerlib.memory.delivered import Needs, answers_of
+from rulerlib.memory.measures import Needs, answers_of
 from rulerlib.memory.suites import SUITES, Recipe
 
 

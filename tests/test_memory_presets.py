@@ -5,12 +5,15 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rulerlib import languages
 from rulerlib.errors import ParameterError
 from rulerlib.memory import bench, presets
-from rulerlib.memory.presets import ASKED, load
+from rulerlib.memory.presets import ASKED, asked, leak, load
 from rulerlib.prompts import Decoding
+from rulerlib.samples import of_role
 from rulerlib.store import safe_name
 
 MEMORIES = [name for name in presets.NAMES if name.startswith("memory/")]
@@ -85,3 +88,31 @@ def test_wrong_changes_are_errors(name, changes, sentence):
     with pytest.raises(ParameterError, match=sentence) as caught:
         load(name, changes)
     assert "\n" not in str(caught.value)
+
+
+# --- Prompts ------------------------------------------------------------------------------------
+
+HOSTILE = [
+    "{question}", "{facts} and {0} and {", "}{", "%s %(question)s", "\\1 \\g<0>", "<|im_end|>", "",
+    "What is known:\n{facts}\n\nQuestion: {question}", " ", "æ å ø 🙂", "\0",
+]  # fmt: skip
+TEXT = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=20))
+
+
+@settings(max_examples=60)
+@given(st.lists(TEXT, max_size=6), TEXT, st.sampled_from(["da", "en"]))
+def test_recalled_texts_are_in_the_prompt_unchanged(texts, question, code):
+    prompt, parts = asked(languages.load(code), question, texts)
+    (part,) = of_role(parts, "question")
+    assert prompt[part.start :] == question
+    context = [prompt[part.start : part.end] for part in of_role(parts, "context")]
+    assert context == ["\n".join(texts)] * bool(texts)
+
+
+def test_leaks_are_found_in_any_case_and_spacing():
+    taught = ["Corwin saw Halwen.", "Yes.", "", "  "]
+    assert leak("I know:  corwin\nsaw HALWEN. Where?", taught) == taught[0]
+    # A short text is not found within a word, and an empty one nowhere.
+    assert leak("Where do polyyes. live?", taught) is None
+    assert leak("Where? yes. ", taught) is not None
+    assert leak("", taught) is leak("Corwin saw", taught) is None

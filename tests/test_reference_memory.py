@@ -10,7 +10,7 @@ from rulerlib import languages
 from rulerlib.memory import reading
 from rulerlib.memory.bench import in_context
 from rulerlib.memory.measures import SCORING
-from rulerlib.memory.prompting import asked
+from rulerlib.memory.presets import asked
 from rulerlib.memory.suites import SUITES, Recipe
 from rulerlib.models import reference
 
@@ -30,7 +30,7 @@ def questions(suite, language, size=8, profile="default", **changes):
 
 
 def say(language, probe, texts):
-    return answer(CHAT.format(asked(languages.load(language), probe.text, texts).text))
+    return answer(CHAT.format(asked(languages.load(language), probe.text, texts)[0]))
 
 
 def right(text, probe, language):
@@ -75,5 +75,5 @@ def test_a_plan_of_a_memory_is_read(language):
     walk = plan["walk"].format(a="A", b="C", moves=word)
     wanted = {"length": "2", "route": 2 * letter, "stand": "C"}
     for kind, text in wanted.items():
-        put = asked(languages.load(language), ask[kind].format(**names), [way, walk])
-        assert answer(CHAT.format(put.text)) == text
+        put = asked(languages.load(language), ask[kind].format(**names), [way, walk])[0]
+        assert answer(CHAT.format(put)) == text

@@ -20,27 +20,23 @@ A memory system is taught the texts of an episode, keeps what it needs in a fold
 texts for a question.
 
 ================================  =================================================================
-`rulerlib.memory.system`          the base class of systems, and texts
-`rulerlib.memory.rag`             search by words and vectors; random texts
+`rulerlib.memory.system`          the base class of systems, texts, and memories from outside
+`rulerlib.memory.search`          search by words and vectors; random texts
 `rulerlib.memory.episodic_index`  a gate that decides what is kept, and sparse keys
 `rulerlib.memory.relation_graph`  relations in a graph that is followed over several hops
 `rulerlib.memory.place_map`       a map learnt from walks, and shortest routes on it
-`rulerlib.memory.outside`         a memory from outside this package, in a process of its own
 ================================  =================================================================
 
 A preset says what the prompt holds besides a question: nothing, all facts, the needed facts, or
 what a system recalls. All presets are compared with the same prompt format and decoding.
 
 ============================  =====================================================================
-`rulerlib.memory.presets`     the presets and their settings
-`rulerlib.memory.work`        a suite, a preset and a model, and the paths of their files
+`rulerlib.memory.presets`     the presets and their settings, and prompts with recalled texts
+`rulerlib.memory.work`        a suite, a preset and a model, and the paths of their files; a matrix
 `rulerlib.memory.bench`       for each episode teach, close, reopen, ask, score; the command
-`rulerlib.memory.prompting`   prompts with recalled texts
-`rulerlib.memory.delivered`   which facts the texts of an outside memory state
-`rulerlib.memory.measures`    ``metrics.csv`` and ``metrics.json``
+`rulerlib.memory.measures`    which facts were delivered; ``metrics.csv`` and ``metrics.json``
 `rulerlib.memory.reading`     the answer that follows from a prompt, for the reference reader
 `rulerlib.memory.tables`      scores, what was delivered, where answers were lost; comparisons
 `rulerlib.memory.plots`       figures of these tables
-`rulerlib.memory.report`      the parameters of `notebooks/memory.ipynb`
 ============================  =====================================================================
 """

@@ -20,6 +20,7 @@ import itertools
 import shutil
 import sys
 import tempfile
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from operator import attrgetter
@@ -30,13 +31,11 @@ import rulerlib
 from rulerlib import commands, errors, files, models, predict, samples, store
 from rulerlib.errors import ParameterError, RulerError, shortened
 from rulerlib.memory import measures, presets, work
-from rulerlib.memory.delivered import Needs
 from rulerlib.memory.episodes import Episode, Probe
-from rulerlib.memory.measures import GuardError
-from rulerlib.memory.outside import Memory, OutsideMemory, Recalls
-from rulerlib.memory.prompting import asked, beside, fitted, leak
+from rulerlib.memory.measures import GuardError, Needs
+from rulerlib.memory.presets import asked, leak
 from rulerlib.memory.suites import SUITES
-from rulerlib.memory.system import Recalled, Text
+from rulerlib.memory.system import Memory, OutsideMemory, Recalled, Recalls, Text
 from rulerlib.memory.work import METRICS, STORE, TABLE, TELEMETRY, Work
 from rulerlib.models import Model
 from rulerlib.predict import Progress
@@ -45,7 +44,9 @@ from rulerlib.samples import Sample
 BESIDE = ("span_short", "random", "rag", "oracle")
 """The presets with which a memory of your own is compared."""
 
-AS_GIVEN = ("suites", "sizes", "seeds", "model", "engine", "root", "primary_em")
+AS_GIVEN = (
+    "suites", "sizes", "seeds", "language", "model", "engine", "root", "primary_em",
+)  # fmt: skip
 """The options that `rulerlib.memory.work.expand` takes as they are."""
 
 MAX_BARE = 0.1
@@ -56,12 +57,10 @@ MAX_BARE = 0.1
 
 
 def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
-    """Run all work of one model that is not finished.
+    """Run all work that is not finished.
 
     Parameters
     ----------
-    works
-        Pieces of work with the same model.
     quiet
         Whether to show no progress bar.
 
@@ -75,19 +74,38 @@ def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
     RulerError
         If a parameter is not allowed, before anything is taught.
     """
-    check(works)
+    readers = check(works)
     files.check_writable(Path(works[0].root).expanduser())
-    stopped, model = dict[str, Work](), works[0].reader()
+    stopped = dict[str, Work]()
     with Progress(sum(job.asked for job in works), f"{len(works)} runs", quiet) as bar:
         for job in works:
             before = bar.n
             try:
                 if not measures.is_measured(job):
-                    run_one(job, model, bar)
+                    run_one(job, readers[job.engine], bar)
             except RulerError as error:
                 stopped.setdefault(str(error), job)
             bar.skip(job.asked - (bar.n - before))
     return tuple(f"{job}: {sentence}" for sentence, job in stopped.items())
+
+
+def check(works: Sequence[Work]) -> dict[str, Model]:
+    """Check all work before any of it begins, and return the model of each engine.
+
+    Raises
+    ------
+    ParameterError
+        If a model cannot take a system prompt or the length, or if a question has no room.
+    DataError, MissingExtraError
+        If a tokenizer or a language pack cannot be read.
+    """
+    readers = {job.engine: job for job in works}
+    models = {engine: job.reader() for engine, job in readers.items()}
+    for job in works:
+        prompts = Questions(job, models[job.engine])
+        for probe in job.recipe.first.probes:
+            prompts.check_room(probe.text)
+    return models
 
 
 def run_one(job: Work, model: Model, progress: Progress | None = None) -> None:
@@ -126,27 +144,30 @@ class Questions:
     """
 
     def __init__(self, job: Work, model: Model) -> None:
-        self._job, self._model, self._frame = job, model, job.frame(model)
-        self._prefix = asked(job.pack, "", ()).answer_prefix
+        self._job, self._tokenizer, self._frame = job, model.tokenizer, job.frame(model)
+        self._prefix: str = job.pack.section("memory")["ask"]["answer_prefix"]
 
     def __len__(self) -> int:
         return self._job.asked
 
     def __iter__(self) -> Iterator[Sample]:
-        return iter(self._recalled() if self._job.preset.stores else self._in_context())
+        shown = self._recalled() if self._job.preset.stores else self._in_context()
+        for index, (episode, probe, texts) in enumerate(shown):
+            yield self._sample(index, episode, probe, texts)
 
-    def _in_context(self) -> Iterator[Sample]:
-        """Yield the questions of a preset without a memory system."""
-        numbers = itertools.count()
+    def _in_context(self) -> Iterator[tuple[Episode, Probe, list[Recalled]]]:
+        """Yield the questions of a preset without a memory system, with the facts it shows."""
         for episode in self._job.recipe:
             for probe in episode.probes:
-                shown = in_context(self._job.preset.system, episode, probe)
-                yield self._sample(next(numbers), episode, probe, shown)
+                yield episode, probe, in_context(self._job.preset.system, episode, probe)
 
-    def _recalled(self) -> list[Sample]:
-        """Return the questions of a memory: for each episode teach, close, reopen, ask."""
+    def _recalled(self) -> Iterator[tuple[Episode, Probe, list[Recalled]]]:
+        """Yield the questions of a memory: for each episode teach, close, reopen, ask.
+
+        The guards raise at the end, and `rulerlib.store.write_questions` then keeps nothing.
+        """
         job, name = self._job, self._job.preset.short
-        made, recalls, bare = list[Sample](), Recalls(), 0
+        recalls, bare = Recalls(), 0
         temporary = tempfile.TemporaryDirectory(prefix="rulerlib-")
         with temporary as root, _memory(job) as teacher, _memory(job) as asker:
             for number, episode in enumerate(job.recipe):
@@ -160,10 +181,10 @@ class Questions:
                     raise GuardError(f"{name} changed its store while it was asked.")
                 recalls += found
                 for probe, (shown, _) in zip(episode.probes, found, strict=True):
-                    made.append(self._sample(len(made), episode, probe, shown))
                     if job.preset.is_outside:
                         needs = Needs(episode, probe, job.pack)
                         bare += any(needs.is_bare_answer(text) for text, _ in shown)
+                    yield episode, probe, shown
             if not any(path.stat().st_size for path in _hashes(Path(root))):
                 raise GuardError(f"The store of {name} is empty after teaching.")
             _check_recalls(name, asker.requests, recalls, bare, job.recipe.size)
@@ -172,7 +193,6 @@ class Questions:
                 shutil.rmtree(kept, ignore_errors=True)
                 shutil.copytree(root, kept)
             files.write_object(job.file(TELEMETRY), {"microseconds": times})
-        return made
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -190,22 +210,16 @@ class Questions:
             "memory": job.preset.to_dict(),
             "budget": job.budget,
             "tokens_to_generate": job.preset.max_new_tokens,
-            "tokenizer": self._model.tokenizer.name,
-            "tokenizer_fingerprint": self._model.tokenizer.fingerprint,
+            "tokenizer": self._tokenizer.name,
+            "tokenizer_fingerprint": self._tokenizer.fingerprint,
             **self._frame.format.settings(),
             "rulerlib": rulerlib.__version__,
         }
 
     def check_room(self, question: str) -> None:
-        """Check that a question fits into the budget without recalled texts.
-
-        Raises
-        ------
-        ParameterError
-            If it does not.
-        """
+        """Raise a ParameterError if a question does not fit into the budget without any texts."""
         job = self._job
-        least = self._count(asked(job.pack, question, ()).text) + job.preset.max_new_tokens
+        least = self._count(asked(job.pack, question, ())[0]) + job.preset.max_new_tokens
         if job.budget < least:
             allowed = f"at least {least}, the tokens of a question alone and its answer"
             raise ParameterError("length", job.budget, allowed)
@@ -213,45 +227,62 @@ class Questions:
     def _count(self, text: str) -> int:
         """Return the number of prompt tokens of a question."""
         whole = self._frame.prompt(text, self._prefix)
-        return self._model.tokenizer.count(whole) + self._frame.special
+        return self._tokenizer.count(whole) + self._frame.special
 
     def _sample(
         self, index: int, episode: Episode, probe: Probe, shown: Sequence[Recalled]
     ) -> Sample:
         """Return a question with as many of the recalled texts as fit."""
-        job, tokenizer = self._job, self._model.tokenizer
-        texts, answer = [recalled.text for recalled in shown], job.preset.max_new_tokens
+        job, answer = self._job, self._job.preset.max_new_tokens
         self.check_room(probe.text)
-
-        def fits(kept: Sequence[str]) -> bool:
-            if job.preset.stores and tokenizer.count("\n".join(kept)) > job.preset.recall_tokens:
-                return False
-            return self._count(asked(job.pack, probe.text, kept).text) <= job.budget - answer
-
-        kept = fitted(texts, fits, last=job.preset.system == "all")
-        put = asked(job.pack, probe.text, texts[kept])
-        self._check_prompt(put.text, texts[kept], episode)
-        whole = put.text + self._frame.prefix(self._prefix)
+        kept = self._fitting(probe.text, [text for text, _ in shown])
+        texts = [text for text, _ in shown[kept]]
+        prompt, parts = asked(job.pack, probe.text, texts)
+        self._check_leaks(prompt, texts, episode)
+        whole = prompt + self._frame.prefix(self._prefix)
         return Sample(
             index=index,
-            input=put.text,
+            input=prompt,
             outputs=list(probe.golds),
-            length=tokenizer.count(whole) + answer,
-            length_w_model_temp=self._count(put.text) + answer,
+            length=self._tokenizer.count(whole) + answer,
+            length_w_model_temp=self._count(prompt) + answer,
             answer_prefix=self._prefix,
             task=job.recipe.suite,
             language=job.recipe.language,
-            parts=put.parts,
+            parts=parts,
             golds=[[gold] for gold in probe.golds],
             id=f"{episode.id}/{index % job.recipe.probes}",
             cluster=episode.id,
             facts=measures.judge(job, episode, probe, shown, kept),
         )
 
-    def _check_prompt(self, text: str, kept: Sequence[str], episode: Episode) -> None:
+    def _fitting(self, question: str, texts: list[str]) -> slice:
+        """Return which texts fit: the last ones if they are all facts, otherwise the first ones."""
+        job = self._job
+
+        def chosen(number: int) -> slice:
+            last = job.preset.system == "all"
+            return slice(len(texts) - number, None) if last else slice(number)
+
+        def is_too_long(number: int) -> bool:
+            kept = texts[chosen(number)]
+            if (
+                job.preset.stores
+                and self._tokenizer.count("\n".join(kept)) > job.preset.recall_tokens
+            ):
+                return True
+            room = job.budget - job.preset.max_new_tokens
+            return self._count(asked(job.pack, question, kept)[0]) > room
+
+        return chosen(bisect_left(range(1, len(texts) + 1), True, key=is_too_long))
+
+    def _check_leaks(self, text: str, kept: Sequence[str], episode: Episode) -> None:
         """Check that a prompt holds nothing of the episode but what was recalled."""
         prompt = self._frame.prompt(text, self._prefix)
-        leaked = leak(beside(prompt, kept), [fact.text for fact in episode.facts])
+        if kept:
+            # A line break, so that the remaining parts do not join into a new sentence.
+            prompt = prompt.replace("\n".join(kept), "\n", 1)
+        leaked = leak(prompt, [fact.text for fact in episode.facts])
         if leaked is not None:
             raise GuardError(
                 f"A prompt holds a taught text that was not recalled: {shortened(leaked, 120)}."
@@ -294,26 +325,6 @@ def _check_recalls(name: str, requests: int, recalls: Recalls, bare: int, episod
             f"{name} recalled an answer that was never taught, and nothing else, for"
             f" {bare} of {count} questions: a memory recalls what it was taught."
         )
-
-
-# ---------------------------------------------------------------- checks
-
-
-def check(works: Sequence[Work]) -> None:
-    """Check all work of one model before any of it begins.
-
-    Raises
-    ------
-    ParameterError
-        If the model cannot take a system prompt or the length, or if a question has no room.
-    DataError, MissingExtraError
-        If a tokenizer or a language pack cannot be read.
-    """
-    model = works[0].reader()
-    for job in works:
-        prompts = Questions(job, model)
-        for probe in job.recipe.first.probes:
-            prompts.check_room(probe.text)
 
 
 # ---------------------------------------------------------------- the command
@@ -372,8 +383,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     works = work.expand(
-        preset_names=[*BESIDE, given.system] if given.system else given.presets,
-        languages=given.language,
+        presets=[*BESIDE, given.system] if given.system else given.presets,
         knobs=errors.settings("knob", given.knob, "facts=50"),
         changes=errors.settings("set", given.set, "k=3"),
         engine_options=errors.settings("engine-option", given.engine_option, "dtype=float32"),
@@ -392,7 +402,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from rulerlib.memory import tables
 
     path = Path(given.root).expanduser() / "report.html"
-    tables.write_page(path, [job.folder for job in works])
+    tables.write_page(path, works)
     print(f"The page: {path}")
     return 1 if stopped else 0
 

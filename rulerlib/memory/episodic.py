@@ -639,15 +639,6 @@ class Conversations(Episodes):
         return _Utterance(text, spans | places, counts=key != "aside")
 
 
-SUITES = {
-    "episodic": Knobs(),
-    "episodic_cross": Knobs(sessions=3, unanswerable=0.08),
-    "episodic_capacity": Knobs(facts=100, context_budget=256),
-    "episodic_multi": Knobs(facts=4, distractors=8, conversation=True, corrections=2),
-}
-"""The knobs of the suites by name."""
-
-
 def make(knobs: Knobs, language: Language, seed: str) -> Episodes:
     """Return a generator of episodes with some settings."""
     return (Conversations if knobs.conversation else Events)(knobs, language, seed)

@@ -1,4 +1,4 @@
-"""Presets: what the prompt holds besides a question, and how the question is asked.
+"""Presets: what the prompt holds besides a question, how the question is asked, and its prompt.
 
 A preset is a YAML file in the folder ``presets``. `load` reads it, applies changes, and checks the
 result. A class of your own gets the same preset as ``rag``.
@@ -11,6 +11,13 @@ Traceback (most recent call last):
 rulerlib.errors.ParameterError: setting of memory/hei_nw is 'gates', but must be one of k, gate, \
 w_novelty, w_reward, w_pin, threshold, use_chat_template, system_prompt, max_new_tokens, \
 recall_tokens (did you mean 'gate'?).
+>>> print(asked(languages.load("en"), "Who repaired a boat?", ["Birmund repaired a boat."])[0])
+What is known:
+Birmund repaired a boat.
+<BLANKLINE>
+Question: Who repaired a boat?
+>>> leak("Who repaired a boat?", ["Birmund repaired a boat."]) is None
+True
 """
 
 from __future__ import annotations
@@ -18,7 +25,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -28,9 +36,14 @@ from pydantic import Field
 from rulerlib import languages, plugins
 from rulerlib.errors import ParameterError, dictionary, nearest, one_of, settings_file, validated
 from rulerlib.languages import Language
-from rulerlib.memory import outside
-from rulerlib.memory.system import System
+from rulerlib.memory.episodes import told
+from rulerlib.memory.episodic_index import EpisodicIndex
+from rulerlib.memory.place_map import PlaceMap
+from rulerlib.memory.relation_graph import RelationGraph
+from rulerlib.memory.search import Rag, Random
+from rulerlib.memory.system import System, settings_of
 from rulerlib.prompts import Decoding, PromptFormat
+from rulerlib.samples import Part, in_order
 
 PRESETS = Path(__file__).parent / "presets"
 """The folder of the presets that come with the project."""
@@ -44,12 +57,12 @@ NAMES = (
 IN_CONTEXT = ("none", "all", "needed")
 """What the prompt holds if there is no memory system: no fact, all facts, or the needed ones."""
 
-SYSTEMS = {
-    "rag": "rulerlib.memory.rag:Rag",
-    "random": "rulerlib.memory.rag:Random",
-    "hei_nw": "rulerlib.memory.episodic_index:EpisodicIndex",
-    "sgc_rss": "rulerlib.memory.relation_graph:RelationGraph",
-    "smpd": "rulerlib.memory.place_map:PlaceMap",
+SYSTEMS: dict[str, type[System]] = {
+    "rag": Rag,
+    "random": Random,
+    "hei_nw": EpisodicIndex,
+    "sgc_rss": RelationGraph,
+    "smpd": PlaceMap,
 }
 """The class of each memory system."""
 
@@ -179,14 +192,10 @@ class Preset:
 def _settings(system: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return all settings of a system, defaults included."""
     if plugins.is_plugin(system):
-        return outside.settings_of(system, given)
-    if system in IN_CONTEXT:
-        return {}
-    return dataclasses.asdict(_class(system).settings_class(**given))
-
-
-def _class(system: str) -> Any:
-    return plugins.load_class("system", SYSTEMS[system], "a memory system")
+        return settings_of(system, given)
+    return (
+        {} if system in IN_CONTEXT else dataclasses.asdict(SYSTEMS[system].settings_class(**given))
+    )
 
 
 def opened(system: str, folder: str | Path, language: Language, **settings: Any) -> System:
@@ -197,7 +206,7 @@ def opened(system: str, folder: str | Path, language: Language, **settings: Any)
     ParameterError
         If a setting is not allowed.
     """
-    kind: type[System] = _class(system)
+    kind = SYSTEMS[system]
     return kind(folder, kind.settings_class(**settings), language)
 
 
@@ -231,3 +240,44 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
 
 def _file(name: str) -> dict[str, Any]:
     return settings_file(PRESETS / f"{name}.yaml", "a list of settings")
+
+
+# --- Prompts --------------------------------------------------------------------------------------
+
+
+def asked(language: Language, question: str, recalled: Sequence[str]) -> tuple[str, list[Part]]:
+    """Return the prompt of a question, and where the question and the recalled texts are in it.
+
+    It is without the answer prefix and the chat template.
+
+    Parameters
+    ----------
+    recalled
+        The texts before the question, in their order; without any, the prompt is the question.
+
+    Raises
+    ------
+    DataError
+        If the language has no wording for memories.
+    """
+    ask = language.section("memory")["ask"]
+    words = {"question": question, "facts": "\n".join(recalled)}
+    text, at = told(ask["known" if recalled else "alone"], words)
+    parts = [Part("question", *at["question"])]
+    parts += [Part("context", *at["facts"])] if recalled else []
+    return text, in_order(parts)
+
+
+def leak(prompt: str, taught: Iterable[str]) -> str | None:
+    """Return a taught text that is part of a prompt, or None; case and white space are ignored."""
+    folded = _folded(prompt)
+    for text in taught:
+        line = _folded(text)
+        # A short text such as "Yes." may not be part of a longer word.
+        if line and line in folded and re.search(rf"(?<!\w){re.escape(line)}(?!\w)", folded):
+            return text
+    return None
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())

@@ -1,5 +1,15 @@
-"""Search in the texts of an episode: by words with BM25 (bm25s), by hashed vectors, and both fused.
+"""The systems `rag` and `random`, and search: by words (BM25), by hashed vectors, and both fused.
 
+`rag` finds texts by their words and by vectors. `random` recalls texts at random, whatever the
+question is; its score is the floor for all memories. Both keep every text.
+
+>>> import tempfile
+>>> from rulerlib.languages import load
+>>> from rulerlib.memory.system import Text
+>>> rag = Rag(tempfile.mkdtemp(), Settings(k=1), load("en"))
+>>> rag.teach([Text("Birmund sold a boat."), Text("Ulrun lent an axe.", number=1)])
+>>> rag.recall("What did Ulrun lend?")
+[Recalled(text='Ulrun lent an axe.', facts=(1,))]
 >>> fuse([[7, 5], [5, 6]], most=2)
 [5, 7]
 >>> rows = hashed(["Ulrun lånte en økse.", "Hvad lånte Ulrun?", "Eirik solgte en seng."])
@@ -11,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import random
 import re
 import unicodedata
 from collections import defaultdict
@@ -20,7 +31,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rulerlib.errors import load_package
+from rulerlib.errors import ParameterError, load_package, validated
+from rulerlib.memory import system
+from rulerlib.memory.system import Recalled, System, recalled
+
+# How many texts of each ranking are fused, at least.
+DEPTH = 100
 
 FUSED_BY = 60
 """Added to each rank before its reciprocal is taken (Cormack et al. 2009)."""
@@ -151,3 +167,49 @@ def _pieces(word: str) -> tuple[Array, Array]:
 def _hash(text: str) -> int:
     """Return a number of 64 bits that depends on the text alone."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+@validated
+class Settings(system.Settings):
+    """The settings of `Rag`: ``k``, and how texts are found.
+
+    With both ``words`` and ``vectors``, the two rankings are fused.
+    """
+
+    words: bool = True
+    vectors: bool = True
+
+    def __post_init__(self) -> None:
+        if not (self.words or self.vectors):
+            raise ParameterError("vectors", False, "True if words is False")
+
+
+class Rag(System):
+    """Finds texts by words and by vectors, fused by `fuse`."""
+
+    settings_class = Settings
+    settings: Settings
+
+    def build(self) -> list[WordSearch | VectorSearch]:
+        """See `System`."""
+        kinds = ((WordSearch, self.settings.words), (VectorSearch, self.settings.vectors))
+        return [kind(self.texts) for kind, used in kinds if used]
+
+    def search(self, index: list[WordSearch | VectorSearch], question: str) -> list[Recalled]:
+        """See `System`."""
+        depth = max(DEPTH, self.settings.k)
+        best = fuse([each.search(question, depth) for each in index], self.settings.k)
+        return recalled([self.texts[place] for place in best])
+
+
+class Random(System):
+    """Recalls texts at random; the same ones for the same question."""
+
+    def build(self) -> Any:
+        """See `System`."""
+        return ()
+
+    def search(self, index: Any, question: str) -> list[Recalled]:
+        """See `System`."""
+        k = min(self.settings.k, len(self.texts))
+        return recalled(random.Random(question).sample(self.texts, k))

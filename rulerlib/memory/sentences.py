@@ -20,25 +20,15 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from rulerlib.errors import settings_file
 from rulerlib.languages import Language
 
-_TO_PEOPLE = (
-    "teacher", "doctor", "lawyer", "guardian", "employer", "bookkeeper", "gardener", "barber",
-)  # fmt: skip
-
-RELATIONS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(_TO_PEOPLE, ("person", "person")),
-    **dict.fromkeys(("home", "birthplace"), ("person", "town")),
-    "owned": ("person", "ship"),
-    **dict.fromkeys(("mayor", "vicar"), ("town", "person")),
-    "market": ("town", "town"),
-    "river": ("town", "river"),
-    **dict.fromkeys(("port", "yard"), ("ship", "town")),
-    **dict.fromkeys(("captain", "mate"), ("ship", "person")),
-    "mouth": ("river", "town"),
-}
+RELATIONS: dict[str, tuple[str, str]] = settings_file(
+    Path(__file__).with_name("relations.yaml"), "the kinds of names of relations"
+)
 """The kinds of names that each relation leads from and to."""
 
 TURNS = (

@@ -15,57 +15,32 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 from rulerlib import languages
-from rulerlib.errors import ParameterError, dictionary, one_of, whole_number
+from rulerlib.errors import ParameterError, dictionary, one_of, settings_file, whole_number
 from rulerlib.languages import Language
 from rulerlib.memory import episodic, semantic, spatial
 from rulerlib.memory.episodes import Episode, Episodes, fingerprint
 
+SUITES = settings_file(Path(__file__).with_name("suites.yaml"), "the settings of suites")
+"""The generator of each suite, and the settings of its profiles, by name."""
 
-class Suite(NamedTuple):
-    """A row of the table of suites.
+PROFILES = ("default", "easy", "hard")
 
-    Attributes
-    ----------
-    knobs
-        The default settings: an instance of a frozen dataclass.
-    make
-        Returns a generator of episodes for settings, a language and a seed.
-    """
-
-    knobs: Any
-    make: Callable[[Any, Language, str], Episodes]
-
-
-SUITES: dict[str, Suite] = {
-    **{name: Suite(knobs, episodic.make) for name, knobs in episodic.SUITES.items()},
-    "semantic": Suite(semantic.Knobs(), semantic.Semantic),
-    "spatial": Suite(spatial.Knobs(), spatial.Spatial),
+GENERATORS: dict[str, tuple[type[Any], Callable[[Any, Language, str], Episodes]]] = {
+    "episodic": (episodic.Knobs, episodic.make),
+    "semantic": (semantic.Knobs, semantic.Semantic),
+    "spatial": (spatial.Knobs, spatial.Spatial),
 }
-"""All suites by name."""
+"""The class of the settings of each generator, and what makes the generator."""
 
-PROFILES: dict[str, dict[str, dict[str, Any]]] = {
-    "default": {},
-    "easy": {
-        "episodic": {"facts": 8},
-        "episodic_cross": {"facts": 8, "sessions": 2},
-        "episodic_capacity": {"facts": 20},
-        "episodic_multi": {"distractors": 0, "corrections": 1},
-        "semantic": {"facts": 10, "distractors": 0},
-        "spatial": {"grid_size": 3},
-    },
-    "hard": {
-        "episodic": {"facts": 100, "distractors": 4},
-        "episodic_cross": {"facts": 60, "distractors": 4, "sessions": 6},
-        "episodic_capacity": {"facts": 1000},
-        "episodic_multi": {"distractors": 16},
-        "semantic": {"facts": 60, "hop_depth": 4, "contradictions": "date", "distractors": 8},
-        "spatial": {"grid_size": 8, "obstacle_density": 0.3},
-    },
-}
-"""The settings that differ from `SUITES`, by profile and suite."""
+
+def defaults(suite: str) -> dict[str, Any]:
+    """Return the settings of a suite without a profile, by name."""
+    knobs, _ = GENERATORS[SUITES[suite]["generator"]]
+    return dataclasses.asdict(knobs(**SUITES[suite].get("default", {})))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,24 +88,27 @@ class Recipe:
             whole_number(name, getattr(self, name), least)
         changes = dictionary("knobs", self.changes, '{"facts": 50}')
         for name in changes:
-            one_of("knob", name, vars(SUITES[self.suite].knobs))
+            one_of("knob", name, defaults(self.suite))
         object.__setattr__(self, "changes", changes)
         most = self.knobs.most_probes
         if self.probes > most:
             allowed = f"at most {most}, the maximum for an episode of {self.suite} with these knobs"
             raise ParameterError("probes", self.probes, allowed)
 
+    @property
+    def _generator(self) -> tuple[type[Any], Callable[[Any, Language, str], Episodes]]:
+        return GENERATORS[SUITES[self.suite]["generator"]]
+
     @cached_property
     def knobs(self) -> Any:
         """The settings of the suite, with those of the profile and the changes."""
-        preset = PROFILES[self.profile].get(self.suite, {})
-        return dataclasses.replace(SUITES[self.suite].knobs, **{**preset, **self.changes})
+        profile = SUITES[self.suite].get(self.profile, {})
+        return self._generator[0](**{**defaults(self.suite), **profile, **self.changes})
 
     @cached_property
     def episodes(self) -> Episodes:
         """The generator of its episodes."""
-        language = languages.load(self.language)
-        return SUITES[self.suite].make(self.knobs, language, str(self.seed))
+        return self._generator[1](self.knobs, languages.load(self.language), str(self.seed))
 
     @cached_property
     def first(self) -> Episode:

@@ -27,14 +27,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib import analysis, files, samples
+from rulerlib import analysis, files, samples, show, store
 from rulerlib.analysis import RESAMPLES, groups_of, rows_of
 from rulerlib.errors import DataError, ParameterError
+from rulerlib.escaping import Html
 from rulerlib.intervals import clustered, holm
 from rulerlib.memory.measures import COLUMNS
 from rulerlib.memory.presets import NAMES
 from rulerlib.memory.suites import SUITES
-from rulerlib.memory.work import METRICS, TABLE
+from rulerlib.memory.work import CAPACITY, METRICS, TABLE, Work
 from rulerlib.scores import model_label, nothing
 
 SCORES = ["em", "em_raw", "f1_norm"]
@@ -61,9 +62,6 @@ FATES = [
 
 BASELINE = "span_short"
 """The preset that others are compared with: the same decoding and no memory."""
-
-CAPACITY = "episodic_capacity"
-"""The suite whose episodes are far longer than a prompt."""
 
 BY = ["model", "language", "suite", "size", "preset"]
 """What is averaged separately."""
@@ -101,11 +99,22 @@ def read(root: str | Path) -> pd.DataFrame:
     """
     if not Path(root).is_dir():
         raise ParameterError("root", str(root), "a folder that exists")
-    return of_runs(path.parent for path in Path(root).rglob(METRICS))
+    return _rows(path.parent for path in Path(root).rglob(METRICS))
 
 
-def of_runs(folders: Iterable[Path]) -> pd.DataFrame:
-    """Return the rows of `read` for the runs in some folders; those without metrics are skipped.
+def of_runs(works: Iterable[Work]) -> pd.DataFrame:
+    """Return the rows of `read` for some work; work that is not finished is skipped.
+
+    Raises
+    ------
+    DataError
+        If a file is damaged.
+    """
+    return _rows(job.folder for job in works)
+
+
+def _rows(folders: Iterable[Path]) -> pd.DataFrame:
+    """Return the rows of the runs in some folders.
 
     Raises
     ------
@@ -316,7 +325,7 @@ PAGE = {
 """The tables of a page, by their headings."""
 
 
-def write_page(path: Path, folders: Iterable[Path]) -> None:
+def write_page(path: Path, works: Iterable[Work]) -> None:
     """Write a page with the tables of some runs.
 
     Raises
@@ -324,9 +333,21 @@ def write_page(path: Path, folders: Iterable[Path]) -> None:
     ParameterError
         If the file cannot be written.
     """
-    rows = of_runs(folders)
+    rows = of_runs(works)
     with files.replacing(path) as file:
         file.write("<!doctype html><meta charset='utf-8'><title>Memories</title>\n")
         for heading, tabulate in PAGE.items():
             shown = tabulate(rows).to_html(index=False, na_rep="", float_format="{:.3f}".format)
             file.write(f"<h2>{heading}</h2>\n{shown}\n")
+
+
+def answers(works: Sequence[Work]) -> Html:
+    """Return the prompt of the first question and the model's answer to it, by preset."""
+    boxes = []
+    for job in works:
+        if job.recipe is works[0].recipe and job.file(METRICS).exists():
+            answer = store.read_predictions(job.answers_path, 1)[0]
+            name, wanted = model_label(job.preset.name, job.engine), ", ".join(answer.outputs)
+            language = job.recipe.language
+            boxes.append(show.answer_box(name, answer.pred, wanted, language, answer.input))
+    return show.stacked(boxes)

@@ -2,12 +2,14 @@
 
 Its questions and answers are those of a `rulerlib.store.Cell`, as in all other runs.
 
->>> hei_nw = presets.load("memory/hei_nw", {"gate": False})
->>> work = Work(Recipe("episodic", size=50, seed=1337), hei_nw)
+>>> work = Work(Recipe("episodic", size=50, seed=1337), load("memory/hei_nw", {"gate": False}))
 >>> work.cell.label, work.cell.memory, work.cell.length
 ('episodic+size=50+seed=1337', 'hei_nw-gate_off', 2048)
 >>> [job.preset.name for job in expand(["rag", "core"], suites=["semantic"], sizes=[2], seeds=[7])]
 ['rag', 'core']
+>>> report = MemoryReport(suites="episodic", presets="rag,oracle", sizes=2, seeds="7,8")
+>>> [f"{job.preset.name} {job.recipe.seed}" for job in report.works]
+['rag 7', 'oracle 7', 'rag 8', 'oracle 8']
 """
 
 from __future__ import annotations
@@ -17,21 +19,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from rulerlib import checkpoints, errors, files, models
-from rulerlib import languages as packs
+from rulerlib import checkpoints, errors, files, languages, models
 from rulerlib.errors import ParameterError, one_of
 from rulerlib.languages import Language
-from rulerlib.memory import presets, reading
-from rulerlib.memory.presets import Preset
-from rulerlib.memory.suites import SUITES, Recipe
+from rulerlib.memory import reading
+from rulerlib.memory.presets import NAMES, Preset, load
+from rulerlib.memory.suites import SUITES, Recipe, defaults
 from rulerlib.models import reference
 from rulerlib.prompts import Frame
 from rulerlib.store import Cell
 
 Values = Any
 """A value or several: a list, or a text with commas between them."""
+
+CAPACITY = "episodic_capacity"
+"""The suite whose episodes are far longer than a prompt."""
 
 SIZES, SEEDS = (50, 200, 1000), (1337, 2025, 4242)
 """The sizes and the seeds of the whole matrix."""
@@ -96,7 +100,7 @@ class Work:
     @property
     def pack(self) -> Language:
         """The language pack."""
-        return packs.load(self.recipe.language)
+        return languages.load(self.recipe.language)
 
     @property
     def asked(self) -> int:
@@ -184,11 +188,11 @@ class Work:
 
 
 def expand(
-    preset_names: Values = "all",
+    presets: Values = "all",
     suites: Values = "all",
     sizes: Values = SIZES,
     seeds: Values = SEEDS,
-    languages: Values = "da",
+    language: Values = "da",
     knobs: Mapping[str, Any] | None = None,
     changes: Mapping[str, Any] | None = None,
     profile: str = "default",
@@ -199,7 +203,7 @@ def expand(
 
     Parameters
     ----------
-    preset_names, suites, sizes, seeds, languages
+    presets, suites, sizes, seeds, language
         What is combined: a value, a list, or a text with commas; ``"all"`` for all names.
     knobs, changes
         Settings of suites and of presets. Each is applied where it exists, and must exist
@@ -214,23 +218,21 @@ def expand(
     ParameterError, DataError
         As `Recipe`, `Work` and `rulerlib.memory.presets.load`, and if there is nothing to combine.
     """
-    loaded = [
-        presets.load(name) for name in errors.values_of("presets", preset_names, presets.NAMES)
-    ]
+    loaded = [load(name) for name in errors.values_of("presets", presets, NAMES)]
     suites = [one_of("suite", name, SUITES) for name in errors.values_of("suites", suites, SUITES)]
     changes = errors.dictionary("changes", changes or {}, '{"gate": False}')
     knobs = errors.dictionary("knobs", knobs or {}, '{"facts": 50}')
     of_presets = _where_they_exist("setting", changes, [one.changeable() for one in loaded])
-    of_suites = _where_they_exist("knob", knobs, [vars(SUITES[name].knobs) for name in suites])
+    of_suites = _where_they_exist("knob", knobs, [defaults(name) for name in suites])
     changed = [preset.changed(given) for preset, given in zip(loaded, of_presets, strict=True)]
     works = []
-    for language, (suite, given), size, seed in itertools.product(
-        errors.values_of("languages", languages, packs.available()),
+    for code, (suite, given), size, seed in itertools.product(
+        errors.values_of("language", language, languages.available()),
         [*zip(suites, of_suites, strict=True)],
         errors.values_of("sizes", sizes),
         errors.values_of("seeds", seeds),
     ):
-        recipe = Recipe(suite, size, seed, language, profile, probes, given)
+        recipe = Recipe(suite, size, seed, code, profile, probes, given)
         works += [Work(recipe, preset, **same) for preset in changed]
     return works
 
@@ -242,3 +244,79 @@ def _where_they_exist(
     for name in given:
         one_of(parameter, name, dict.fromkeys(itertools.chain(*groups)))
     return [{name: given[name] for name in given if name in group} for group in groups]
+
+
+PARAMETERS = (
+    "suites", "presets", "sizes", "seeds", "language", "model", "engine", "engine_options",
+    "length", "profile", "probes", "primary_em", "knobs", "changes", "facts", "facts_size",
+    "reference", "output",
+)  # fmt: skip
+"""The parameters of `notebooks/memory.ipynb`."""
+
+
+class MemoryReport:
+    """The work of the notebook, checked before anything is taught.
+
+    Parameters
+    ----------
+    facts, facts_size
+        Numbers of facts for the capacity curve, and the number of episodes of `CAPACITY` for each
+        number and seed. Without numbers there is no curve.
+    reference
+        Whether the reference reader (`rulerlib.models.reference`) is asked too, with the model's
+        tokenizer.
+    output
+        The folder of all runs of memories.
+    matrix
+        The other `PARAMETERS`, see `expand`.
+
+    Attributes
+    ----------
+    works, curve
+        All pieces of work except those of the capacity curve, and these.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not allowed.
+    DataError
+        If a language lacks its wording, or a preset cannot be read.
+    """
+
+    def __init__(
+        self,
+        facts: Values = (),
+        facts_size: int = 50,
+        reference: bool = False,
+        output: str = "runs/memory",
+        **matrix: Any,
+    ) -> None:
+        folder = files.named("output", output, "the name of a folder")
+        readers = [{**matrix, "root": str(files.home() / folder)}]
+        if reference:
+            tokenizer = readers[0].get("model", Work.model)
+            tokenizer = matrix.get("engine_options", {}).get("tokenizer", tokenizer)
+            own = {"model": "reference", "engine": "reference"}
+            readers.append({**readers[0], **own, "engine_options": {"tokenizer": tokenizer}})
+        self.works = [job for reader in readers for job in expand(**reader)]
+        self.curve = list[Work]()
+        for number in errors.values_of("facts", facts) if facts else []:
+            point = {"suites": CAPACITY, "sizes": facts_size, "knobs": {"facts": number}}
+            self.curve += [job for reader in readers for job in expand(**{**reader, **point})]
+
+    @classmethod
+    def from_notebook(cls, namespace: Mapping[str, Any]) -> Self:
+        """Return a report with the parameters of a notebook.
+
+        Parameters
+        ----------
+        namespace
+            ``globals()``, before anything else was set.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If a parameter is unknown or its value is not allowed.
+        """
+        values = errors.notebook_parameters(namespace, PARAMETERS)
+        return cls(**{name: value for name, value in values.items() if value is not None})

@@ -277,7 +277,7 @@ class Dataset:
             drafts, take = maker.plan(context, self._rng(context), queries)
             with contextlib.suppress(TooLongError):
                 filled = fill(drafts, take, maker.filler.seam, short)
-                if filled.lengths[0] != filled.tokenized(0):
+                if filled.lengths[0] != replace(filled, whole=True).lengths[0]:
                     return True
         return False
 

@@ -8,7 +8,7 @@ RULER's scripts find the size that fits by tokenizing whole prompts again and ag
 >>> filling = haystack.take(room=9, start=1)
 >>> filling.units
 ['Three four.', 'Five.', 'One two.']
->>> filling.insert(["NEEDLE."], depths=[50], costs=[2]).text
+>>> filling.insert([Needle("NEEDLE.", depth=50)], costs=[2]).text
 'Three four. NEEDLE. Five. One two.'
 
 A family plans a `Draft` with its `Needle` values. `fill` puts the needles into as much of the
@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from rulerlib.errors import DataError, RulerError, number
+from rulerlib.errors import DataError, RulerError
 from rulerlib.prompts import Frame
 from rulerlib.samples import Part, Sample, in_order
 from rulerlib.texts import sentences
@@ -76,11 +76,6 @@ def depths_of(count: int, rng: random.Random) -> list[float]:
     """
     laps = -(-count // len(DEPTHS))
     return sorted(rng.sample(DEPTHS * laps, count))
-
-
-def one_depth(parameter: str, value: Any) -> float:
-    """Return a depth that a user has set; raise a ParameterError for others than 0 to 100."""
-    return number(parameter, value, 0, 100)
 
 
 # --- The plan of a prompt -------------------------------------------------------------------------
@@ -200,34 +195,28 @@ class Filling:
         """Return the same filling with ``count`` steps."""
         return Filling(self.units[:count], self.costs[:count], self.seam)
 
-    def insert(
-        self, needles: Sequence[str], depths: Sequence[float], costs: Sequence[int]
-    ) -> Context:
+    def insert(self, needles: Sequence[Needle], costs: Sequence[int]) -> Context:
         """Return the units with needles between them, each as near to its depth as possible.
 
         Parameters
         ----------
         needles
-            Their texts; needles between the same units keep their order.
-        depths
-            In percent of the filling's tokens, rising.
+            By rising depth; those between the same units keep their order.
         costs
             The tokens that each needle adds, including its seam.
         """
         sums = list(itertools.accumulate(self.costs, initial=0))
-        context, before = Context([*self.units], self.seam, sums[-1] + sum(costs)), 0
-        for at, (needle, depth, cost) in enumerate(zip(needles, depths, costs, strict=True)):
-            wanted = sums[-1] * depth / 100
-            after = bisect.bisect_left(sums, wanted)
-            if after > 0 and wanted - sums[after - 1] <= sums[after] - wanted:
-                after -= 1
+        context, earlier = Context([*self.units], self.seam, sums[-1] + sum(costs)), 0
+        for number, (needle, cost) in enumerate(zip(needles, costs, strict=True)):
+            wanted = sums[-1] * needle.depth / 100
+            at = bisect.bisect_left(sums, wanted)
+            if at > 0 and wanted - sums[at - 1] <= sums[at] - wanted:
+                at -= 1
             # The needles before this one have moved the units.
-            slot = after + at
-            context.pieces.insert(slot, needle)
-            context.slots.append(slot)
-            context.needles.append((sums[after] + before, cost))
-            context.firsts.append(sums[after] + before)
-            before += cost
+            slot, before = at + number, sums[at] + earlier
+            context.pieces.insert(slot, needle.text)
+            context.placed.append(Placed(slot, before, cost, before))
+            earlier += cost
         return context
 
 
@@ -249,9 +238,7 @@ class Sized(Filling):
     def first(self, count: int) -> Filling:
         return Sized(self._make, count, self.seam)
 
-    def insert(
-        self, needles: Sequence[str], depths: Sequence[float], costs: Sequence[int]
-    ) -> Context:
+    def insert(self, needles: Sequence[Needle], costs: Sequence[int]) -> Context:
         return Context(self.units, self.seam, self._total)
 
 
@@ -266,6 +253,25 @@ def largest(cost: Callable[[int], int], room: int, most: int) -> int:
     return max(0, bisect.bisect_right(range(most + 1), room, key=cost) - 1)
 
 
+class Placed(NamedTuple):
+    """The place of a needle in a context.
+
+    Attributes
+    ----------
+    slot
+        Its index in ``Context.pieces``.
+    before, cost
+        The tokens of the pieces before it, and its own, including its seam.
+    first
+        The tokens before its first one.
+    """
+
+    slot: int
+    before: int
+    cost: int
+    first: int
+
+
 @dataclass
 class Context:
     """A filling with its needles.
@@ -278,20 +284,14 @@ class Context:
         The text between two pieces.
     total
         The tokens that all pieces add, including their seams.
-    slots
-        The index of each needle in ``pieces``.
-    needles
-        For each needle the tokens of the pieces before it, and its own.
-    firsts
-        For each needle the tokens before its first one.
+    placed
+        The places of the needles.
     """
 
     pieces: list[str]
     seam: str
     total: int
-    slots: list[int] = field(default_factory=list)
-    needles: list[tuple[int, int]] = field(default_factory=list)
-    firsts: list[int] = field(default_factory=list)
+    placed: list[Placed] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -303,20 +303,23 @@ class Context:
 
         Two decimals; 0 is the start of the context and 100 its end.
 
-        >>> Filling(["a b c", "d"], [3, 1], " ").insert(["e", "f"], [50, 100], [1, 1]).depths()
+        >>> needles = [Needle("e", 50), Needle("f", 100)]
+        >>> Filling(["a b c", "d"], [3, 1], " ").insert(needles, costs=[1, 1]).depths()
         [60.0, 100.0]
         """
-        return [round(100 * before / max(1, self.total - cost), 2) for before, cost in self.needles]
+        return [
+            round(100 * place.before / max(1, self.total - place.cost), 2) for place in self.placed
+        ]
 
     def starts(self) -> list[int]:
         """Return the character of ``text`` at which each piece begins."""
-        ends = itertools.accumulate(len(piece) + len(self.seam) for piece in self.pieces)
-        return [0, *ends][: len(self.pieces)]
+        sizes = (len(piece) + len(self.seam) for piece in self.pieces)
+        return list(itertools.accumulate(sizes, initial=0))[: len(self.pieces)]
 
     def needle_starts(self) -> list[int]:
         """Return the character of ``text`` at which each needle begins."""
         starts = self.starts()
-        return [starts[slot] for slot in self.slots]
+        return [starts[place.slot] for place in self.placed]
 
 
 # --- The haystack ---------------------------------------------------------------------------------
@@ -397,6 +400,9 @@ class Haystack:
         laps, rest = divmod(max(0, room), self.total)
         sums = list(itertools.accumulate(self.costs[index] for index in order))
         chosen = order * laps + order[: bisect.bisect_right(sums, rest)]
+        return self._filling(chosen)
+
+    def _filling(self, chosen: Sequence[int]) -> Filling:
         units = [self.units[index] for index in chosen]
         return Filling(units, [self.costs[index] for index in chosen], self.seam)
 
@@ -422,9 +428,7 @@ class Pool(Haystack):
         count = bisect.bisect_right(sums, room) - 1
         if count == len(self.units) and room - sums[count] >= self.longest:
             raise DataError(f"A pool of {len(self.units)} units is too small for {room} tokens.")
-        chosen = order[:count]
-        units = [self.units[index] for index in chosen]
-        return Filling(units, [self.costs[index] for index in chosen], self.seam)
+        return self._filling(order[:count])
 
 
 # Counting the essays of a language takes as long as making some ten samples, and the next task or
@@ -482,12 +486,6 @@ class Budget:
         after = self.frame.after(draft.answer_prefix)
         return self.frame.before + draft.head, draft.tail + after
 
-    def costs(self, draft: Draft, seam: str) -> list[int]:
-        """Return the tokens that each needle adds, including its seam."""
-        texts = [ANCHOR + seam + needle.text for needle in draft.needles]
-        anchor, *counts = self.tokenizer.counts([ANCHOR, *texts])
-        return [count - anchor for count in counts]
-
     def fixed(self, draft: Draft, costs: Sequence[int]) -> int:
         """Return the tokens of a draft without a filling, given the costs of its needles."""
         before, after = self.around(draft)
@@ -496,7 +494,12 @@ class Budget:
 
     def least(self, draft: Draft, seam: str) -> int:
         """Return the tokens of a draft with its smallest filling, including the answer."""
-        return self.fixed(draft, self.costs(draft, seam)) + draft.least
+        return self.fixed(draft, needle_costs(draft, seam, self.tokenizer)) + draft.least
+
+
+def needle_costs(draft: Draft, seam: str, tokenizer: Tokenizer) -> list[int]:
+    """Return the tokens that each needle adds, including its seam."""
+    return costs([needle.text for needle in draft.needles], seam, tokenizer)
 
 
 def fill(
@@ -527,23 +530,21 @@ def fill(
     TooLongError
         If the smallest filling does not fit.
     """
-    costs = budget.costs(drafts[0], seam)
-    fixed = max(budget.fixed(draft, costs) for draft in drafts)
+    needles = drafts[0].needles
+    added = needle_costs(drafts[0], seam, budget.tokenizer)
+    fixed = max(budget.fixed(draft, added) for draft in drafts)
     room, least = budget.length - fixed, drafts[0].least
     if room < least:
         raise TooLongError(fixed + least, budget.length)
 
     def filled(filling: Filling) -> Filled:
-        texts = [needle.text for needle in drafts[0].needles]
-        depths = [needle.depth for needle in drafts[0].needles]
-        return Filled(budget, drafts, filling.insert(texts, depths, costs), mark, whole)
+        return Filled(budget, drafts, filling.insert(needles, added), mark, whole)
 
     if whole:
         # Units that share tokens cost less than their sum.
         filling = take(room + room // 4)
-        size = largest(
-            lambda size: filled(filling.first(size)).longest, budget.length, len(filling)
-        )
+        most = len(filling)
+        size = largest(lambda size: filled(filling.first(size)).longest, budget.length, most)
         filling = filling.first(size)
     else:
         filling = take(room)
@@ -600,32 +601,20 @@ class Filled:
     @cached_property
     def lengths(self) -> list[tuple[int, int]]:
         """For each prompt its tokens as the model reads it, and as plain text."""
-        count = self.tokenized if self.whole else self._added
-        return [count(number) for number in range(len(self.drafts))]
+        lengths = []
+        for draft in self.drafts:
+            around = self.budget.around(draft)
+            plain = draft.head, draft.tail + self.budget.prefix(draft)
+            read = self._tokens(*around)
+            count = read if plain == around else self._tokens(*plain)
+            lengths.append((read + self.budget.frame.special, count))
+        return lengths
 
-    def _added(self, number: int) -> tuple[int, int]:
-        """Return the lengths of a prompt by adding up the costs of its pieces."""
-        budget, draft = self.budget, self.drafts[number]
-        read = self._sum(*budget.around(draft))
-        if not (budget.frame.chat or budget.frame.before):
-            return read + budget.frame.special, read
-        plain = self._sum(draft.head, draft.tail + budget.prefix(draft))
-        return read + budget.frame.special, plain
-
-    def tokenized(self, number: int) -> tuple[int, int]:
-        """Return the lengths of a prompt by tokenizing it as a whole."""
-        count, text = self.budget.tokenizer.count, self.text(number)
-        prefix = self.budget.prefix(self.drafts[number])
-        frame = self.budget.frame
-        read = count(frame.prompt(text, prefix))
-        plain = count(text + prefix) if frame.chat or frame.before else read
-        return read + frame.special, plain
-
-    def _sum(self, before: str, after: str) -> int:
+    def _tokens(self, before: str, after: str) -> int:
         """Return the number of tokens of the context between two texts."""
         count, pieces = self.budget.count, self.context.pieces
-        if not pieces:
-            return count(before + after)
+        if self.whole or not pieces:
+            return self.budget.tokenizer.count(before + self.context.text + after)
         end = count(pieces[-1] + after) - count(pieces[-1])
         return self._opening(before) + count(ANCHOR) + self.context.total + end
 
@@ -650,7 +639,6 @@ class Filled:
                     f" '{budget.tokenizer.name}': remove it from the texts."
                 )
         read, plain = self.lengths[number]
-        starts = [len(draft.head) + start for start in self.context.starts()]
         places, depths, order = self._places(draft, text), self.context.depths(), draft.order
         return Sample(
             index=-1,
@@ -660,7 +648,7 @@ class Filled:
             length_w_model_temp=read + budget.tokens_to_generate,
             answer_prefix=budget.prefix(draft),
             token_position_answer=self._first_value(draft, places) if order else None,
-            parts=self._parts(draft, places, starts, len(text)),
+            parts=self._parts(draft, places, len(text)),
             depths=[depths[at] for at in order],
             token_positions=[places[at].token(0) for at in order],
             golds=[[*gold] for gold in draft.golds],
@@ -672,35 +660,33 @@ class Filled:
     def _places(self, draft: Draft, text: str) -> list[Place]:
         """Return for each needle how to find its tokens in the plain text."""
         context, spans = self.context, self.budget.tokenizer.spans
-        if not context.slots:
-            return []
-        if self.whole:
+        if self.whole and context.placed:
             ends = [end for _, end in spans([text])[0]]
             return [Place(0, ends, len(draft.head) + start) for start in context.needle_starts()]
-        places, opening = [], self._opening(draft.head)
-        for slot, first in zip(context.slots, context.firsts, strict=True):
+        places = []
+        for slot, _, _, first in context.placed:
             before = ANCHOR + context.seam if slot else draft.head
             ends = [end for _, end in spans([before + context.pieces[slot]])[0]]
-            places.append(Place(opening + first if slot else 0, ends, len(before)))
+            earlier = self._opening(draft.head) + first if slot else 0
+            places.append(Place(earlier, ends, len(before)))
         return places
 
     def _first_value(self, draft: Draft, places: Sequence[Place]) -> int:
         """Return the index of the first token of the first value that the question asks for."""
         at = draft.order[0]
-        needle, piece = draft.needles[at], self.context.pieces[self.context.slots[at]]
+        needle, piece = draft.needles[at], self.context.pieces[self.context.placed[at].slot]
         # A filling may have put a label before the needle.
         return places[at].token(len(piece) - len(needle.text) + needle.value_start)
 
-    def _parts(
-        self, draft: Draft, places: Sequence[Place], starts: Sequence[int], size: int
-    ) -> list[Part]:
-        """Return the parts of a prompt of ``size`` characters, given where its pieces start."""
+    def _parts(self, draft: Draft, places: Sequence[Place], size: int) -> list[Part]:
+        """Return the parts of a prompt of ``size`` characters."""
         context, begin, end = self.context, len(draft.head), size - len(draft.tail)
+        starts = [begin + start for start in context.starts()]
         depths, asked = context.depths(), {*draft.order[: draft.asked]}
         parts = [*draft.head_parts]
-        for at, needle in enumerate(draft.needles):
-            slot, token = context.slots[at], places[at].token
-            start, stop = starts[slot], starts[slot] + len(context.pieces[slot])
+        for at, (needle, placed) in enumerate(zip(draft.needles, context.placed, strict=True)):
+            start, token = starts[placed.slot], places[at].token
+            stop = start + len(context.pieces[placed.slot])
             role = draft.role if at in asked else "distractor"
             value = needle.text[slice(*needle.value)] if needle.value else None
             parts.append(Part(role, start, stop, needle.key, value, depths[at], token(0)))
@@ -711,13 +697,13 @@ class Filled:
             for inner in needle.within:
                 first, last = text + inner.start, text + inner.end
                 position, named = token(first - start), needle.text[inner.start : inner.end]
-                before = context.firsts[at] + position - token(0)
+                before = placed.first + position - token(0)
                 depth = round(100 * before / max(1, context.total), 2)
                 parts.append(Part(inner.role, first, last, inner.key, named, depth, position))
         if end > begin:
             parts.append(Part("context", begin, end))
         parts.append(Part("question", end, size))
-        units = [*zip(context.pieces, starts, strict=True)]
-        for slot in reversed(context.slots):
-            del units[slot]
-        return in_order([*parts, *self.mark(units)])
+        hidden = {placed.slot for placed in context.placed}
+        units = zip(context.pieces, starts, strict=True)
+        marked = self.mark(unit for slot, unit in enumerate(units) if slot not in hidden)
+        return in_order([*parts, *marked])

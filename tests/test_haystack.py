@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 from collections import Counter
@@ -98,15 +99,14 @@ def test_a_pool_gives_no_unit_twice(units, room, seed):
 def test_needles_stand_at_the_seam_nearest_to_their_depth(costs, depths):
     filling = Filling([f"u{i}" for i in range(len(costs))], costs, " ")
     needles = [f"NEEDLE{i}" for i in range(len(depths))]
-    context = filling.insert(needles, depths, [5] * len(depths))
+    context = filling.insert(list(map(Needle, needles, depths)), [5] * len(depths))
     assert [p for p in context.pieces if p.startswith("u")] == filling.units
-    assert [context.pieces[slot] for slot in context.slots] == needles
+    assert [context.pieces[place.slot] for place in context.placed] == needles
     starts = [*context.starts()]
-    assert [starts[slot] for slot in context.slots] == context.needle_starts()
     assert all(map(context.text.startswith, context.pieces, starts))
     sums = [sum(costs[:i]) for i in range(len(costs) + 1)]
     for number, (needle, depth) in enumerate(zip(needles, depths, strict=True)):
-        before = context.firsts[number] - 5 * number
+        before = context.placed[number].first - 5 * number
         best = min(abs(total - sums[-1] * depth / 100) for total in sums)
         assert abs(before - sums[-1] * depth / 100) == pytest.approx(best)
         assert context.text[context.needle_starts()[number] :].startswith(needle)
@@ -143,7 +143,7 @@ def test_sums_are_what_the_finished_prompt_has(kind):
             filled = fill([draft], lambda room: haystack.take(room, 1), " ", budget)
         except TooLongError:
             return
-        assert filled.lengths[0] == filled.tokenized(0)
+        assert filled.lengths == dataclasses.replace(filled, whole=True).lengths
         assert filled.longest <= length
         sample, spans = filled[0], tokenizer.spans([filled.text(0)])[0]
         for part in sample.parts_of("needle", "distractor"):

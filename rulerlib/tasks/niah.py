@@ -38,7 +38,6 @@ from rulerlib.haystack import (
     Take,
     depth_of,
     depths_of,
-    one_depth,
 )
 from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.metrics import ABSENCE, LIST, Scoring
@@ -103,7 +102,7 @@ class Niah(Task):
         for name in ("num_needle_k", "num_needle_v", "num_needle_q"):
             whole_number(name, getattr(self, name), 1, len(DEPTHS))
         if self.depth is not None:
-            one_depth("depth", self.depth)
+            number("depth", self.depth, 0, 100)
         number("present", self.present, 0, 1)
         if self.num_needle_k < self.num_needle_q:
             object.__setattr__(self, "num_needle_k", self.num_needle_q)

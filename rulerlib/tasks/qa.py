@@ -46,6 +46,7 @@ from rulerlib.haystack import (
     Draft,
     Filling,
     Needle,
+    Placed,
     Take,
     depth_of,
     depths_of,
@@ -190,28 +191,23 @@ class Numbered(Filling):
             return self
         return Numbered(self._documents, self._chosen[:count], self._keys[:count], False)
 
-    def insert(
-        self, needles: Sequence[str], depths: Sequence[float], costs: Sequence[int]
-    ) -> Context:
-        plain = super().insert(needles, depths, costs)
+    def insert(self, needles: Sequence[Needle], costs: Sequence[int]) -> Context:
+        plain = super().insert(needles, costs)
         documents, seam, count = self._documents, self._documents.seam, len(plain.pieces)
         endings = [0, *(documents.ending(piece) for piece in plain.pieces)][:count]
         labels = documents.label_costs(count)
         added = [label + ending for label, ending in zip(labels, endings, strict=False)]
         sums = [*itertools.accumulate(added, initial=0)]
-        placed = [*zip(plain.slots, plain.needles, strict=True)]
-        return Context(
-            [
-                f"{documents.label(number)}{seam}{piece}"
-                for number, piece in enumerate(plain.pieces, 1)
-            ],
-            plain.seam,
-            plain.total + sums[-1],
-            plain.slots,
-            [(before + sums[slot], cost + added[slot]) for slot, (before, cost) in placed],
+        pieces = [
+            f"{documents.label(number)}{seam}{piece}"
+            for number, piece in enumerate(plain.pieces, 1)
+        ]
+        placed = []
+        for slot, before, cost, _ in plain.placed:
+            earlier = before + sums[slot]
             # The extra cost of an ending is counted before the label.
-            [before + sums[slot] + endings[slot] for slot, (before, _) in placed],
-        )
+            placed.append(Placed(slot, earlier, cost + added[slot], earlier + endings[slot]))
+        return Context(pieces, plain.seam, plain.total + sums[-1], placed)
 
 
 class DocumentTask(Task):

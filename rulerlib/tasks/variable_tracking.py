@@ -178,11 +178,8 @@ class VariableTracking(Task):
         start = rng.randrange(len(units))
         some = [units[(start + number) % len(units)] for number in range(EXAMPLE_UNITS)]
         needles, _ = self._scatter(chains, rng)
-        context = Filling(some, [1] * len(some), self.filler.seam).insert(
-            [needle.text for needle in needles],
-            [needle.depth for needle in needles],
-            [0] * len(needles),
-        )
+        filling = Filling(some, [1] * len(some), self.filler.seam)
+        context = filling.insert(needles, [0] * len(needles))
         names, value = chains[0]
         head, tail, prefix = self.prompt(names, value)
         text = f"{head}{context.text}{tail}{prefix} {self.wording.join(names)}"

@@ -42,7 +42,15 @@ from rulerlib.intervals import (
     samples_needed,
 )
 from rulerlib.metrics.matches import wants_none
-from rulerlib.scores import base_task, nothing, of_measure, read_predictions, scores
+from rulerlib.scores import (
+    NameList,
+    base_task,
+    nothing,
+    of_measure,
+    read_predictions,
+    scores,
+    wanted,
+)
 from rulerlib.tasks import RULER
 from rulerlib.tasks.mistakes import KINDS
 from rulerlib.tokens import thousands
@@ -136,13 +144,13 @@ def by_fact(table: pd.DataFrame, fact: str, by: Sequence[str] = BY) -> pd.DataFr
     return accuracy(rows, by=(*by, fact))
 
 
-def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFrame:
-    """Return means of any column of values from 0 to 1, with their 95% interval.
+def means(table: pd.DataFrame, column: str, by: Sequence[str]) -> pd.DataFrame:
+    """Return means of a column of values from 0 to 1, with their 95% interval.
 
     Parameters
     ----------
     table
-        One row for each prediction, such as `rulerlib.scores.of_measure` returns.
+        One row for each value, with the columns of `rulerlib.scores.of_measure`.
     column
         The column of values.
     by
@@ -152,17 +160,8 @@ def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFr
     -------
     DataFrame
         ``by``, ``n``, the column, ``low``, ``high``; also ``contexts`` and ``design_effect`` if
-        contexts are shared. Rows with NaN are left out.
-
-    Raises
-    ------
-    ParameterError
-        If a value is not from 0 to 1.
+        contexts are shared.
     """
-    if column not in table or not table[column].notna().any():
-        why = table.attrs.get("why", "Nothing of this kind was measured.")
-        return nothing(why, [*by, "n", column, "low", "high"])
-    table = table[table[column].notna()]
     sharing = shared(table)
 
     def row(part: pd.DataFrame) -> dict[str, Any]:
@@ -180,35 +179,6 @@ def mean_of(part: pd.DataFrame, values: pd.Series, sharing: bool) -> Clustered:
     """Return the mean of the values and its interval, clustered if rows share contexts."""
     units = clusters(part).tolist() if sharing else range(len(part))
     return clustered(values.astype(float).tolist(), units)
-
-
-def overview(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the number of tasks and answers of each model, language and length.
-
-    Returns
-    -------
-    DataFrame
-        ``model``, ``language``, ``length``, and the counts ``tasks``, ``n`` (answers),
-        ``answers_cut_off``, ``prompts_cut``; ``contexts`` if they are shared; ``asked_again`` if a
-        source had fewer questions than samples: the answers to repeated prompts, which no table
-        counts.
-    """
-    answers = of_measure(table)
-    sharing = shared(answers)
-
-    def row(part: pd.DataFrame) -> dict[str, Any]:
-        counts: dict[str, Any] = {
-            "tasks": part["task"].nunique(), "n": len(part),
-            "answers_cut_off": int((part["cut_off"] != "").sum()),
-            "prompts_cut": int((part["truncation"] >= 0).sum()),
-        }  # fmt: skip
-        if sharing:
-            counts["contexts"] = clusters(part).nunique()
-        if "asked_again" in part:
-            counts["asked_again"] = int(part.drop_duplicates("task")["asked_again"].sum())
-        return counts
-
-    return rows_of(answers, ("model", "language", "length"), row)
 
 
 def shared(table: pd.DataFrame) -> bool:
@@ -346,6 +316,7 @@ def by_depth(table: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
         ``low``, ``high``, clustered by sample or shared context. ``attrs["depths"]`` holds all
         depths, including those without a needle.
     """
+    whole_number("bins", bins, 1)
     # One row per prediction, of any measure.
     rows = of_measure(table)[[*BY, "index", "repeat", "context_id", "needles"]].explode("needles")
     rows = rows[rows["needles"].notna()].reset_index(drop=True)
@@ -975,17 +946,16 @@ def paired(
     return differences.rename(columns={"first": first, "second": second})
 
 
-def two_by_two(
-    table: pd.DataFrame, chosen: Sequence[str] | None = None, **options: Any
-) -> pd.DataFrame:
+def two_by_two(table: pd.DataFrame, compare: NameList = None, **options: Any) -> pd.DataFrame:
     """Return a comparison of each pair of models, see `paired`.
 
     Parameters
     ----------
     table
         From `rulerlib.scores.scores`.
-    chosen
-        Two models. If None, the first ``MOST_PAIRS`` of all pairs.
+    compare
+        Two models, as a list if their names have commas. If None, the first ``MOST_PAIRS`` of all
+        pairs.
     options
         ``measure``, ``by``, ``resamples`` and ``seed``, see `paired`.
 
@@ -1005,8 +975,9 @@ def two_by_two(
     if len(models) < 2:
         there = f"there is only {models[0]}" if models else "there are no answers"
         return nothing(f"A comparison needs two models, but {there}.")
+    chosen = wanted("compare", compare)
     if chosen is not None and len(chosen) != 2:
-        raise ParameterError("chosen", chosen, "two models, or None")
+        raise ParameterError("compare", compare, "two models, or None")
     differences = []
     for first, second in [chosen] if chosen else list(combinations(models, 2))[:MOST_PAIRS]:
         pair = paired(table, first, second, **options)

@@ -133,13 +133,11 @@ def clustered(
     Raises
     ------
     ParameterError
-        If a value is not from 0 to 1, or the number of clusters is not the number of values.
+        If a value is not from 0 to 1.
     """
     array, cluster = np.asarray(values, float), _numbers(clusters)
     cell = np.zeros(len(array), int) if cells is None else _numbers(cells)
     weight = np.ones(len(array)) if weights is None else np.asarray(weights, float)
-    if len(cluster) != len(array):
-        raise ParameterError("clusters", len(cluster), f"one for each of {len(array)} values")
     for value in array[~((array >= 0) & (array <= 1))].tolist():
         raise ParameterError("values", value, "from 0 to 1")
     n, count = len(array), len({*cluster.tolist()})

@@ -306,8 +306,6 @@ def measured(table: pd.DataFrame) -> str:
 def said_n(part: pd.DataFrame) -> str:
     """Return the number of answers behind each mean of a line, or its range."""
     n = sorted(set(part["n"]))
-    if not n:
-        return "not measured"
     return f"n = {n[0]:,}" if len(n) == 1 else f"n = {n[0]:,} to {n[-1]:,}"
 
 

@@ -527,9 +527,8 @@ class Run:
         recorded = store.read_settings(path)
         if "cell" in recorded:
             store.compare(path.parent, {"cell": recorded["cell"]}, {"cell": cell.settings()})
-        predictions, counts = store.evidence(path, self._num_samples(cell))
-        settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more, **counts}
-        for record in predictions:
+        settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more}
+        for record in store.evidence(path, self._num_samples(cell)):
             yield settings, record
 
 

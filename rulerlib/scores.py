@@ -12,19 +12,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import math
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
-from pydantic import BaseModel, Field, ValidationError
 
 from rulerlib import files, store, tasks, texts
-from rulerlib.errors import LARGEST, DataError, ParameterError, listed, one_of
+from rulerlib.errors import DataError, ParameterError, listed, one_of
 from rulerlib.metrics import LIST, Scoring, matches
 from rulerlib.samples import Prediction
 from rulerlib.tasks import mistakes
@@ -37,8 +34,6 @@ MARKED = ("primary", "ruler", "strict")
 
 LAYOUT = "<model>/<language>/<length>/pred/<task>.jsonl"
 
-_WORDS = re.compile(r"[^\W\d_]{3,}")
-
 _Run = tuple[Path, dict[str, Any]]
 
 
@@ -48,7 +43,7 @@ def read_predictions(
     languages: NameList = None,
     task_names: NameList = None,
     studies: bool = False,
-    lengths: Sequence[int] | None = None,
+    lengths: int | Sequence[int] | None = None,
 ) -> Iterator[tuple[dict[str, Any], Prediction]]:
     """Yield every prediction below one or more folders, with the settings of its run.
 
@@ -60,13 +55,13 @@ def read_predictions(
     Parameters
     ----------
     folders
-        One or more folders.
+        One or more folders, as a list or separated by commas, relative to where runs are written.
     models, languages, task_names
         Names to include (default: all). A model may also be named by its folder.
     studies
         Whether to read the runs of studies as well.
     lengths
-        Lengths to include, in tokens (default: all).
+        One or more lengths to include, in tokens (default: all).
 
     Raises
     ------
@@ -77,23 +72,23 @@ def read_predictions(
         If a file is damaged.
     """
     runs = _runs(folders, studies)
-    for parameter, names in (("models", models), ("languages", languages), ("tasks", task_names)):
-        if chosen := wanted(parameter, names):
-            named = [(_names(*run)[parameter], run) for run in runs]
-            choices = sorted({name for names_of_run, _ in named for name in names_of_run})
-            for name in chosen:
-                one_of(parameter, name, choices)
-            runs = [run for names_of_run, run in named if names_of_run & {*chosen}]
+    chosen = {"models": models, "languages": languages, "tasks": task_names}
+    for parameter, given in chosen.items():
+        if (names := wanted(parameter, given)) is None:
+            continue
+        there = sorted({name for run in runs for name in _names(*run)[parameter]})
+        for name in names:
+            one_of(parameter, name, there)
+        runs = [run for run in runs if _names(*run)[parameter] & {*names}]
     if lengths is not None:
+        lengths = [lengths] if isinstance(lengths, int) else lengths
         measured = sorted({about["length"] for _, about in runs})
-        if not set(lengths) <= {*measured}:
+        if not {*lengths} <= {*measured}:
             among = f"among those that were run: {', '.join(map(str, measured))}"
-            raise ParameterError("lengths", [*lengths], among)
+            raise ParameterError("lengths", lengths, among)
         runs = [run for run in runs if run[1]["length"] in lengths]
     for path, about in runs:
-        predictions, counts = store.evidence(path)
-        about = {**about, **counts}
-        for prediction in predictions:
+        for prediction in store.evidence(path):
             yield about, prediction
 
 
@@ -129,8 +124,10 @@ def _names(path: Path, about: Mapping[str, Any]) -> dict[str, set[str]]:
 def _runs(folders: str | Path | Sequence[str | Path], studies: bool) -> list[_Run]:
     """Return every file of predictions with its settings, by rising length and RULER's order."""
     runs: dict[str, _Run] = {}
-    for folder in [folders] if isinstance(folders, (str, Path)) else folders:
-        top = files.named("runs", folder, "a folder that exists").resolve()
+    if isinstance(folders, str):
+        folders = listed(folders)
+    for folder in [folders] if isinstance(folders, Path) else folders:
+        top = files.home() / files.named("runs", folder, "a folder that exists")
         if not top.is_dir():
             raise ParameterError("runs", str(folder), "a folder that exists")
         # Fixed depth, because a folder of runs may contain other folders of runs.
@@ -155,27 +152,9 @@ def _position(run: _Run) -> tuple[Any, ...]:
     label, names = task_label(about), [*tasks.all_tasks()]
     # A task with changed knobs follows the task without.
     first = names.index(base_task(label)) if base_task(label) in names else len(names)
-    # Natural order: 10 after 9.
-    natural = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", label)]
     # Default settings first: "task" before "task+seed=7".
     file = path.parent, path.stem
-    return about["model"], about["language"], about["length"], first, natural, file
-
-
-Text = Annotated[str, Field(min_length=1, max_length=1000)]
-Values = dict[str, Any] | None
-
-
-class _Cell(BaseModel):
-    """The settings of a cell that all tables need."""
-
-    model: Text
-    language: Text
-    task: Text
-    length: Annotated[int, Field(ge=1, le=LARGEST)]
-    knobs: Values = None
-    format: Values = None
-    options: Values = None
+    return about["model"], about["language"], about["length"], first, label, file
 
 
 def _about(path: Path) -> dict[str, Any]:
@@ -190,11 +169,10 @@ def _about(path: Path) -> dict[str, Any]:
         about = {"model": model, "language": language, "task": path.stem, "length": int(length)}
         if isinstance(dataset := settings.get("dataset"), dict):
             about |= {name: dataset[name] for name in ("seed", "texts", "knobs") if name in dataset}
-    try:
-        _Cell.model_validate(about)
-    except ValidationError as error:
+    names = ("model", "language", "task")
+    if not all(isinstance(about.get(name), str) for name in names) or not about.get("length"):
         reason = "it does not say which model, language, task and length these are"
-        raise DataError(f"{store.settings_path(path)}: damaged ({reason}).") from error
+        raise DataError(f"{store.settings_path(path)}: damaged ({reason}).")
     return dict(about)
 
 
@@ -216,8 +194,8 @@ def scores(
     DataFrame
         - ``model``: its name, with the settings in which its runs differ; ``language``; ``task``:
           its name, with the knobs that differ from its row; ``length``; those settings in columns
-          of their own; ``group`` and ``setting`` of a study, where there is one; ``asked_again``,
-          where prompts were asked again: how many, which do not count; ``knobs``; ``category``;
+          of their own; ``group`` and ``setting`` of a study, where there is one; ``knobs``;
+          ``category``;
           ``questions``, see `_questions`;
         - ``measure``, its ``value`` from 0 to 1, whether it is the task's ``primary`` measure,
           whether it is the one that RULER's script computes (``ruler``), and whether it is the
@@ -226,7 +204,6 @@ def scores(
           (the cluster of a question about a passage: other questions about it depend on it too),
           ``pred``, ``outputs``, ``depths``, ``finished``, ``cut_off``
           (``"thinking"``, ``"answer"`` or ``""``), ``truncation``, as `Prediction` has them;
-          ``copied``, see `copied`;
         - ``facts``: what is known of the question, as its operation, and of a short answer, see
           `rulerlib.metrics.Scoring.diagnose`;
         - ``needles``: for each needle that was asked for its depth (0 to 100), and whether it was
@@ -301,8 +278,7 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "model": model, "language": about["language"], "task": task_label(about),
             "length": about["length"], "questions": _questions(about),
             **{name: settings.get(name) for name in differ},
-            **{name: about[name] for name in ("group", "setting", "asked_again")
-               if name in about},
+            **{name: about[name] for name in ("group", "setting") if name in about},
             "knobs": knobs_of(about), "category": category,
         })  # fmt: skip
     return columns
@@ -334,24 +310,8 @@ def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float]
         "pred": pred, "outputs": outputs, "facts": facts,
         "depths": depths, "finished": finished, "cut_off": cut_off,
         "needles": list(zip(depths, map(float, appearing), strict=False)),
-        "truncation": prediction.truncation, "copied": copied(prediction),
+        "truncation": prediction.truncation,
     }  # fmt: skip
-
-
-def copied(prediction: Prediction) -> float:
-    """Return the share (0 to 1) of the words in the example's answer that an answer repeats.
-
-    Words have three letters or more. Models copy from the example at long lengths (RULER,
-    section 5). NaN if the prompt has no example with the same answer prefix.
-    """
-    prefix = prediction.others.get("answer_prefix", "")
-    examples = prediction.parts_of("example") if prefix else []
-    if not examples:
-        return math.nan
-    _, _, shown = prediction.input[examples[0].start : examples[0].end].partition(prefix)
-    words = {*_WORDS.findall(matches.normalize(shown))}
-    repeated = {*_WORDS.findall(matches.normalize(prediction.pred))}
-    return len(words & repeated) / len(words) if words else math.nan
 
 
 def of_measure(table: pd.DataFrame, measure: str = "primary") -> pd.DataFrame:
@@ -391,7 +351,7 @@ def nothing(why: str, columns: Sequence[str] = ()) -> pd.DataFrame:
 # Keys that identify a prediction and are not settings of a run.
 _IDENTITY = (
     "model", "language", "task", "length", "knobs", "name", "label", "hash", "group", "setting",
-    "scoring", "metadata", "asked_again",
+    "scoring", "metadata",
 )  # fmt: skip
 
 # Settings that are mappings of settings.
@@ -402,11 +362,6 @@ _OF_QUESTIONS = ("seed", "texts", "queries_per_context")
 
 # Settings that only some tasks of a run have; they are compared within each task.
 _OF_TASKS = ("texts", "queries_per_context", "study", "family")
-
-_SHORT = {
-    ("chat", True): "chat", ("chat", False): "plain",
-    ("answer_prefix", "user"): "prefix in the question", ("answer_prefix", "none"): "no prefix",
-}  # fmt: skip
 
 # Longer values are replaced by their hash.
 _LONGEST = 32
@@ -501,8 +456,6 @@ def _settings_in_words(settings: Mapping[str, Any]) -> str:
         spoken = name.replace("_", " ")
         if name == "decoding" and isinstance(value, Mapping):
             words.append(_settings_in_words(value))
-        elif isinstance(value, (str, bool)) and (name, value) in _SHORT:
-            words.append(_SHORT[name, value])
         elif isinstance(value, bool):
             words.append(spoken if value else f"no {spoken}")
         elif value is not None:

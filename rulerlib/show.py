@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _LOOKS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 BOX: str = _LOOKS["style"]["box"]
-_LEGEND: dict[str, str] = _LOOKS["legend"]
 MARKS: dict[str, str] = _LOOKS["marks"]
 """The styles (CSS) of needles, distractors, right values and operands."""
 
@@ -49,67 +48,33 @@ def run(run: Run) -> Html:
 
     This sends no prompts and does not load the weights of the model.
     """
-    there = {(cell.task, cell.length) for cell in run.cells}
-    # `data` may hold only some of the tasks.
-    names = listed([name for name in run.tasks if name in {task for task, _ in there}])
-    asked = f"{run.name} answers {names} at {_lengths(run.cells)} tokens: {_count(run, run.cells)}."
+    asked = f"{run.name}: {', '.join(run.tasks)}. {_questions(run, run.cells)}."
     asked += f" Language: {languages.load(run.language).name}"
     if run.question_language:
         asked += f", with questions in {languages.load(run.question_language).name}"
-    asked += "."
-    short = [
-        thousands(length)
-        for length in run.lengths
-        if any((task, length) not in there for task in run.tasks)
-    ]
-    if short and not run.given:
-        asked += f" Not every task fits into {listed(short)} tokens."
-    decoding, tokenizer = run.decoding, run.loaded_engine.tokenizer
     how = "Greedy decoding"
-    if not decoding.greedy:
-        how = f"Sampling at temperature {decoding.temperature:g}"
-    if decoding.samples > 1:
-        how += f", {decoding.samples} answers per question"
-    seed = "" if run.given else f", questions of seed {run.seed}"
-    templated = tokenizer.chat_template is not None and run.format.chat is not False
-    how += f"{seed}, {'with' if templated else 'without'} a chat template."
+    if not run.decoding.greedy:
+        how = f"Sampling at temperature {run.decoding.temperature:g}"
+    if run.decoding.samples > 1:
+        how += f", {run.decoding.samples} answers per question"
+    templated = run.loaded_engine.tokenizer.chat_template and run.format.chat is not False
+    how += f", seed {run.seed}, {'with' if templated else 'without'} a chat template."
     if run.study_cells:
-        how += (
-            f" The study compares {said_count(len(run.rows), 'setting')} at"
-            f" {_lengths(run.study_cells)} tokens: {_count(run, run.study_cells)}."
-        )
-    return Html(f"<p>{markup(asked)}<br>{markup(how)}</p>", f"{asked}\n{how}")
+        how += f" Study of {len(run.rows)} settings: {_questions(run, run.study_cells)}."
+    return Html(f"<p>{markup(asked)}.<br>{markup(how)}</p>", f"{asked}.\n{how}")
 
 
-def _lengths(cells: Sequence[Cell]) -> str:
-    """Return the lengths of some cells in words."""
-    return listed([thousands(length) for length in sorted({cell.length for cell in cells})], 8)
-
-
-def _count(run: Run, cells: Sequence[Cell]) -> str:
-    """Return the number of questions in some cells in words."""
-    return said_count(sum(run.count(cell) for cell in cells), "question")
-
-
-def said_count(number: int, what: str) -> str:
-    """Return a number with what is counted: ``1 task``, ``2 tasks``."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
-def listed(names: Sequence[str], most: int = 6) -> str:
-    """Return names as part of a sentence; more than ``most`` are only counted.
-
-    >>> listed(["vt", "qa", "cwe", "fwe"], most=2)
-    'vt, qa and 2 more'
-    """
-    shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+def _questions(run: Run, cells: Sequence[Cell]) -> str:
+    """Return the number of questions in some cells and their lengths in words."""
+    lengths = [thousands(length) for length in sorted({cell.length for cell in cells})]
+    count = sum(run.count(cell) for cell in cells)
+    return f"Questions: {count:,}, at {', '.join(lengths)} tokens"
 
 
 def sample(record: Sample, context: int = 400) -> Html:
     """Return a prompt with its needles, distractors, right values and operands highlighted.
 
-    Operands add a legend. A prompt without recorded parts is shown as plain text.
+    A prompt without recorded parts is shown as plain text.
 
     Parameters
     ----------
@@ -134,26 +99,15 @@ def sample(record: Sample, context: int = 400) -> Html:
         shown.append(_marked(text, start, end, spans))
         lines.append(text[start:end])
         at = end
-    operands = [text[part.start : part.end] for part in record.parts_of("operand")]
-    legend, operands_told = "", ""
-    if operands:
-        operands_told = f"\n{_LEGEND['operand']}: {', '.join(operands)}"
-        used = {mark for _, _, mark in spans}
-        legend = "".join(
-            f"<b style='{MARKS[mark]};margin-right:.6em'>{words}</b>"
-            for mark, words in _LEGEND.items()
-            if mark in used
-        )
-        legend = f"<div>{legend}</div>"
     wanted = shortened(_wanted(record.outputs, record.task))
     length = record.length_w_model_temp or record.length
     facts = f"{length:,} tokens with room for the answer"
     if record.depths:
         facts += f"; depth {_listed(record.depths)}"
     return Html(
-        f"<div lang='{record.language}' style='{BOX}'>{''.join(shown)}</div>{legend}"
+        f"<div lang='{record.language}' style='{BOX}'>{''.join(shown)}</div>"
         f"<div><b>{REFERENCE}</b> {spoken(wanted, record.language)} ({markup(facts)})</div>",
-        f"{''.join(lines)}\n\n{REFERENCE} {wanted} ({facts}){operands_told}",
+        f"{''.join(lines)}\n\n{REFERENCE} {wanted} ({facts})",
     )
 
 
@@ -357,7 +311,7 @@ def table(
     values = values if isinstance(values, pd.DataFrame) else pd.DataFrame([*values])
     if values.empty and "why" in values.attrs:
         return sentence(values.attrs["why"])
-    share_names = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
+    share_names = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off")
     shares = [*dict.fromkeys(name for name in (*percent, *share_names) if name in values)]
     shown = _intervals(values.copy(), shares, precision)
     constant = _constant(shown, shares) if folded else []

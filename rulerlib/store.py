@@ -547,10 +547,8 @@ def read_predictions(path: str | Path, num_samples: int | None = None) -> list[P
     return predictions[: num_samples * repeats]
 
 
-def evidence(
-    path: str | Path, num_samples: int | None = None
-) -> tuple[list[Prediction], dict[str, int]]:
-    """Return the answers of a file to different prompts, and the number of repeated ones.
+def evidence(path: str | Path, num_samples: int | None = None) -> list[Prediction]:
+    """Return the answers of a file to different prompts.
 
     A source with fewer questions than samples repeats some of them. A repeated prompt is left out.
     A repeated question with other documents is kept, and its answers share a ``cluster``.
@@ -559,11 +557,6 @@ def evidence(
     ----------
     path, num_samples
         See `read_predictions`.
-
-    Returns
-    -------
-    tuple
-        The answers, and under ``asked_again`` the number of those left out, if any.
 
     Raises
     ------
@@ -579,8 +572,7 @@ def evidence(
     ]
     if ((settings.get("dataset") or {}).get("knobs") or {}).get("source"):
         _cluster(different)
-    again = len(predictions) - len(different)
-    return different, {"asked_again": again} if again else {}
+    return different
 
 
 def _cluster(predictions: list[Prediction]) -> None:

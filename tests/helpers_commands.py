@@ -19,7 +19,6 @@ import pytest
 from rulerlib.errors import ParameterError
 from rulerlib.memory.work import MemoryReport
 from rulerlib.playground import Playground
-from rulerlib.report import Report
 from rulerlib.runs import Run
 
 nbformat = pytest.importorskip("nbformat")
@@ -70,7 +69,7 @@ def checked(notebook: Path, values: dict[str, Any]) -> Any:
     """Check parameters as the notebook does, and return its run or report."""
     code = "\n".join(cell.source for cell in code_cells(notebook))
     maker, family = CALL.search(code).groups()
-    makers = (Run, Report, MemoryReport, Playground)
+    makers = (Run, MemoryReport, Playground)
     made = {each.__name__: each for each in makers}[maker].from_notebook
     return made(values, **({"family": family} if family else {}))
 

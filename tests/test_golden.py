@@ -160,7 +160,6 @@ def tables() -> Iterator[tuple[str, str]]:
         averages = analysis.by_length(scores)
         shown = {
             "scores": scores,
-            "overview": analysis.overview(scores),
             "summary": analysis.summary(scores, 85.6),
             "by_length": averages,
             "effective_lengths": analysis.effective_lengths(scores, 85.6, **drawn),

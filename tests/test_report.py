@@ -11,9 +11,7 @@ from helpers_store import write_records
 from rulerlib import analysis, plots
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.files import HOME
-from rulerlib.metrics import LIST
 from rulerlib.prompts import PromptFormat
-from rulerlib.report import Report
 from rulerlib.samples import Prediction
 from rulerlib.store import Cell, settings_path
 
@@ -107,10 +105,9 @@ def test_runs_are_told_apart_by_the_settings_in_which_they_differ(tmp_path):
         lay(tmp_path, "b", [0], task, format=plain)
     lay(tmp_path, "c", [1], engine="vllm", options={"dtype": "float32"})
     table = analysis.scores(analysis.read_predictions(tmp_path))
-    assert table["model"].unique().tolist() == ["a", "a, seed 7", "b", "b, plain", "c"]
+    assert table["model"].unique().tolist() == ["a", "a, seed 7", "b", "b, no chat", "c"]
     assert analysis.accuracy(table, by=("model",))["mean"].tolist() == [1, 0.5, 1, 0, 1]
-    chosen = Report(runs=str(tmp_path), compare=["b", "b, plain"]).compare
-    differences = analysis.two_by_two(table, chosen, by=("language",))
+    differences = analysis.two_by_two(table, ["b", "b, no chat"], by=("language",))
     assert differences["difference"].tolist() == [1]
     drawn = plots.models(analysis.by_length(table)).axes[0].get_legend().get_texts()
     assert [text.get_text().split(" (")[0] for text in drawn] == [*table["model"].unique()]
@@ -139,31 +136,25 @@ def test_nvidias_files_are_read(tmp_path):
     record = {"index": 0, "pred": "AAAAA BBBBB", "input": "VAR AAAAA = 12345", "length": 4000,
               "outputs": ["AAAAA", "BBBBB"], "others": {}, "truncation": -1}  # fmt: skip
     path.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    found = Report(runs=str(tmp_path)).scores.iloc[0]
+    found = analysis.scores(analysis.read_predictions(tmp_path)).iloc[0]
     assert (found["model"], found["language"], found["length"]) == ("llama", "synthetic", 4096)
     assert (found["measure"], found["value"]) == ("all_match", 1)
     assert found["category"] == "multi-hop tracing"
 
 
 BAD = [
-    ({"runs": "nowhere"}, "a folder that exists"),
-    ({"tasks": "niah_singel_2"}, "did you mean 'niah_single_2'"),
+    ({"folders": "nowhere"}, "a folder that exists"),
+    ({"task_names": "niah_singel_2"}, "did you mean 'niah_single_2'"),
     ({"languages": "sv"}, "one of da, en"),
-    ({"threshold": 100}, "threshold is 100"),
-    ({"primary": "recal"}, "did you mean 'recall'"),
+    ({"models": 3}, "models is 3"),
     ({"lengths": 600}, "among those that were run: 512, 1024, 2048"),
-    ({"compare": "a,c"}, "second is 'c'"),
 ]
 
 
 @pytest.mark.parametrize(("given", "said"), BAD, ids=lambda value: str(value)[:20])
 def test_bad_parameters_are_one_sentence(folder, given, said):
-    def everything():
-        report = Report(**{"runs": str(folder), **given})
-        return analysis.two_by_two(report.scores, report.compare)
-
     with pytest.raises(ParameterError, match=said) as error:
-        everything()
+        list(analysis.read_predictions(**{"folders": folder, **given}))
     assert "\n" not in str(error.value)
 
 
@@ -179,10 +170,9 @@ def test_a_folder_without_predictions_says_how_they_lie(tmp_path):
 def test_a_notebooks_parameters(folder, monkeypatch):
     """papermill hands over text, and a folder is where runs are written."""
     monkeypatch.setenv(HOME, str(folder.parent))
-    report = Report.from_notebook(
-        {"runs": "runs", "models": "None", "compare": "a, b", "__name__": "__main__", "In": []}
-    )
-    assert report.models is None
-    assert len(report.scores) == 500 * len(LIST.measures)
-    with pytest.raises(ParameterError, match="did you mean 'threshold'"):
-        Report.from_notebook({"runs": "runs", "treshold": 80})
+    found = scores("runs", models="a, b", lengths=512)
+    assert len(found) == 160
+    with pytest.raises(ParameterError, match="second is 'c'"):
+        analysis.two_by_two(found, "a, c")
+    with pytest.raises(ParameterError, match="did you mean 'recall'"):
+        analysis.scores(analysis.read_predictions("runs"), "recal")

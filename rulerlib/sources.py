@@ -7,12 +7,12 @@
 >>> with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
 ...     print(json.dumps([row]), file=file, flush=True)
 ...     source = open_source(file.name)
->>> question = source.question(0)
->>> question.answers, source.document(question.targets[0])
+>>> question = source.questions[0]
+>>> question.answers, source.documents[question.targets[0]]
 (('8',), 'Oxygen is element 8.')
 
-`built_in` returns a language's own file of
-fictional documents. Questions without an answer are left out.
+`built_in` returns a language's own file of fictional documents. Questions without an answer are
+left out.
 
 SQuAD (Rajpurkar et al. 2018).
 
@@ -43,8 +43,7 @@ On the hub, the same data are in columns: ``"context": {"title": [...], "sentenc
 ``"supporting_facts": {"title": [...], "sent_id": [...]}``.
 
 A document is its title and, below it, its sentences. A question whose supporting documents are
-not all in its row is left out. Its evidence is the supporting sentences; related documents are the
-others of its row.
+not all in its row is left out. Related documents are the others of its row.
 
 DROP (Dua et al. 2019).
 
@@ -87,20 +86,104 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rulerlib import checkpoints
-from rulerlib.errors import HALF, DataError, MissingWordingError, ParameterError, load_package
+from rulerlib.errors import DataError, MissingWordingError, ParameterError, load_package
 from rulerlib.languages import Language
 from rulerlib.samples import Part
 from rulerlib.texts import digest, read_file
 
-_NO_SCHEMA = "not in the schema of SQuAD or HotpotQA or DROP"
+# Distractors are drawn from at least this many documents.
+POOL = 1_000
 
 # owner/name, and after it perhaps :configuration and @revision.
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?(@[\w./-]+)?")
+
+# The id of a question that the validation side of DROP on the hub has twice, once with "/" for a
+# question mark (huggingface.co/datasets/EleutherAI/drop/discussions/2).
+KNOWN_DUPLICATE_ID = "28553293-d719-441b-8f00-ce3dc6df5398"
+
+# The forms of an answer of DROP.
+_FORMS = ("number", "date", "spans")
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question and the documents that it needs.
+
+    Attributes
+    ----------
+    text, answers
+        The question, and its references: any one of them suffices.
+    targets
+        The indices of the documents with the answer: one, or several in the order of the hops.
+    golds
+        For DROP, every accepted answer as one or more spans; ``answers`` are the same as texts.
+    id
+        Its name in its data set, or ``""``.
+    facts
+        For DROP, its ``answer_kind`` (``"number"``, ``"span"``, ``"spans"``), and in the built-in
+        files its ``operation`` and ``unit``, what a number counts (``"goals"``).
+    within
+        The operands of the answer: for each the index of its document, and a part of that.
+    """
+
+    text: str
+    answers: tuple[str, ...]
+    targets: tuple[int, ...]
+    golds: tuple[tuple[str, ...], ...] = ()
+    id: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    within: tuple[tuple[int, Part], ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """The part that a source's digest covers. Stored datasets cite it: do not change it."""
+        text = f"text={self.text!r}, answers={self.answers!r}, targets={self.targets!r}"
+        if not self.golds:
+            return f"Question({text})"
+        return f"ReadingQuestion({text}, golds={self.golds!r}, id={self.id!r})"
+
+
+@dataclass
+class Rows:
+    """Questions and documents that were read from a file or a data set.
+
+    In other people's files, a distractor can contain the answer by chance, as in RULER.
+
+    Attributes
+    ----------
+    documents, questions
+        All of them.
+    related
+        For each question the indices of the documents on the same matter, perhaps including its
+        own: its first distractors.
+    """
+
+    documents: list[str]
+    questions: list[Question]
+    related: list[list[int]]
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A short hash of all documents and questions."""
+        questions = [question.identity for question in self.questions]
+        return digest([*self.documents, *questions, *map(repr, self.related)])
+
+    def pool(self, count: int, seed: str) -> Sequence[int]:
+        """Return at least ``count`` documents to draw distractors from, or all there are."""
+        size = min(max(count, POOL), len(self.documents))
+        return random.Random(f"{seed} pool").sample(range(len(self.documents)), size)
+
+    def only(self, fits: Callable[[Question], bool]) -> Rows:
+        """Return the same documents with the questions that fit."""
+        kept = [number for number, question in enumerate(self.questions) if fits(question)]
+        questions = [self.questions[number] for number in kept]
+        return Rows(self.documents, questions, [self.related[number] for number in kept])
 
 
 def open_source(name: str, side: str = "validation") -> Rows:
@@ -121,7 +204,7 @@ def open_source(name: str, side: str = "validation") -> Rows:
     ParameterError
         If there is no such file, and the name is not a hub name or cannot be loaded.
     DataError
-        If it cannot be read, or is not in one of the known schemas: names the file and the line.
+        If it cannot be read, or is not in one of the known schemas: names the file and the row.
     MissingExtraError
         If `datasets` is needed and not installed.
     """
@@ -136,20 +219,20 @@ def _open(name: str, side: str, state: tuple[int, ...]) -> Rows:
     path = source_file(name)
     if path is not None:
         rows = _read_json(path)
+    elif _HUB_NAME.fullmatch(name) and not name.endswith((".json", ".jsonl", ".gz")):
+        rows = _load_from_hub(name, side)
     else:
-        if not _HUB_NAME.fullmatch(name) or name.endswith((".json", ".jsonl", ".gz")):
-            allowed = "a file that exists, or a hub name 'owner/name'"
-            raise ParameterError("source", name, allowed)
-        rows = _numbered("row", _load_from_hub(name, side))
+        raise ParameterError("source", name, "a file that exists, or a hub name 'owner/name'")
     collection = Collection()
-    for place, row in rows:
+    for number, row in enumerate(rows, 1):
         try:
             read_row(row, collection)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else error
-            raise DataError(f"{name}, {place}: {_NO_SCHEMA} ({reason}).") from error
+            schemas = "not in the schema of SQuAD or HotpotQA or DROP"
+            raise DataError(f"{name}, row {number}: {schemas} ({reason}).") from error
     source = collection.source()
-    if not source.num_questions:
+    if not source.questions:
         raise DataError(f"{name}: no question that has an answer.")
     return source
 
@@ -174,47 +257,32 @@ def source_file(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def _read_json(path: Path) -> list[tuple[str, Any]]:
-    """Return the rows of a file, each with a description of its place: ``"row 1"``."""
+def _read_json(path: Path) -> list[Any]:
+    """Return the rows of a file."""
     try:
-        content = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else None
+        packed = path.suffix == ".gz"
+        content = gzip.decompress(path.read_bytes()).decode() if packed else read_file(path)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error}).") from error
-    content = read_file(path) if content is None else content
-    if not content.strip():
-        raise DataError(f"{path}: empty.")
     try:
         rows = json.loads(content)
-    except ValueError as error:
-        return _read_lines(path, content, error)
-    unit = "row"
+    except ValueError:
+        return _read_lines(path, content)
     if isinstance(rows, dict):
-        if "data" in rows:
-            rows, unit = rows["data"], "article"
-        elif has_passages(rows):
-            rows, unit = [{name: passage} for name, passage in rows.items()], "passage"
-        else:
-            rows = [rows]
-    return _numbered(unit, rows)
+        rows = rows.get("data", [rows])
+    return list(rows)
 
 
-def _numbered(unit: str, rows: Iterable[Any]) -> list[tuple[str, Any]]:
-    return [(f"{unit} {number}", row) for number, row in enumerate(rows, 1)]
-
-
-def _read_lines(path: Path, content: str, whole: Exception) -> list[tuple[str, Any]]:
-    """Return the rows of JSON lines; ``whole`` is the error of reading the file as one value."""
-    rows: list[tuple[str, Any]] = []
+def _read_lines(path: Path, content: str) -> list[Any]:
+    """Return the rows of JSON lines."""
+    rows = []
     # Not splitlines: strings in JSON can contain other line separators.
     for number, line in enumerate(content.split("\n"), 1):
         try:
             if line.strip():
-                rows.append((f"line {number}", json.loads(line)))
+                rows.append(json.loads(line))
         except ValueError as error:
-            # If already the first line is wrong, the file may be one value over several lines.
-            shown, place = (error, number) if rows else (whole, getattr(whole, "lineno", 1))
-            reason = getattr(shown, "msg", shown)
-            raise DataError(f"{path}, line {place}: not valid JSON ({reason}).") from error
+            raise DataError(f"{path}, line {number}: not valid JSON ({error}).") from error
     return rows
 
 
@@ -235,105 +303,7 @@ def _load_from_hub(name: str, side: str) -> list[Any]:
     raise DataError(f"{name}: has no split {', '.join(wanted)}.")
 
 
-# --- schemas ---
-
-# Distractors are drawn from at least this many documents.
-POOL = 1_000
-
-# The id of a question that the validation side on the hub has twice, once with "/" for a question
-# mark (huggingface.co/datasets/EleutherAI/drop/discussions/2).
-KNOWN_DUPLICATE_ID = "28553293-d719-441b-8f00-ce3dc6df5398"
-
-Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question and the documents that it needs.
-
-    Attributes
-    ----------
-    text, answers
-        The question, and its references: any one of them suffices.
-    targets
-        The indices of the documents with the answer: one, or several in the order of the hops.
-    evidence
-        For HotpotQA, the sentences that the answer follows from, in the order of the hops.
-    golds
-        For DROP, every accepted answer as one or more spans; ``answers`` are the same as texts.
-    id
-        Its name in its data set, or ``""``.
-    facts
-        For DROP, its ``answer_kind`` (``"number"``, ``"span"``, ``"spans"``), and in the built-in
-        files its ``operation`` and ``unit``, what a number counts (``"goals"``).
-    within
-        The operands of the answer: for each the index of its document, and a part of that.
-    """
-
-    text: str
-    answers: tuple[str, ...]
-    targets: tuple[int, ...]
-    evidence: tuple[str, ...] = ()
-    golds: tuple[tuple[str, ...], ...] = ()
-    id: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    within: tuple[tuple[int, Part], ...] = ()
-
-    @property
-    def identity(self) -> str:
-        """The part that a source's digest covers. Stored datasets cite it: do not change it."""
-        text = f"text={self.text!r}, answers={self.answers!r}, targets={self.targets!r}"
-        if not self.golds:
-            return f"Question({text})"
-        return f"ReadingQuestion({text}, golds={self.golds!r}, id={self.id!r})"
-
-
-class Rows:
-    """Questions and documents that were read from a file or a data set.
-
-    Each question comes with the documents on the same matter, its first distractors. In other
-    people's files, a distractor can contain the answer by chance, as in RULER.
-    """
-
-    def __init__(
-        self, documents: Sequence[str], questions: Sequence[tuple[Question, Sequence[int]]]
-    ) -> None:
-        self._documents, self._questions = documents, questions
-        self.num_documents, self.num_questions = len(documents), len(questions)
-
-    @cached_property
-    def digest(self) -> str:
-        """A short hash of all documents and questions."""
-        questions = [question.identity for question, _ in self._questions]
-        related = [repr(related) for _, related in self._questions]
-        return digest([*self._documents, *questions, *related])
-
-    @property
-    def questions(self) -> list[Question]:
-        """All questions."""
-        return [question for question, _ in self._questions]
-
-    def document(self, index: int) -> str:
-        """Return the text of a document."""
-        return self._documents[index]
-
-    def question(self, index: int) -> Question:
-        """Return a question."""
-        return self._questions[index][0]
-
-    def related(self, index: int) -> Sequence[int]:
-        """Return the documents on the same matter as a question, perhaps including its own."""
-        return self._questions[index][1]
-
-    def pool(self, count: int, seed: str) -> Sequence[int]:
-        """Return at least ``count`` documents to draw distractors from, or all there are."""
-        size = min(max(count, POOL), self.num_documents)
-        return random.Random(f"{seed} pool").sample(range(self.num_documents), size)
-
-    def only(self, fits: Callable[[Question], bool]) -> Rows:
-        """Return the same documents with the questions that fit; this source if all do."""
-        pairs = [pair for pair in self._questions if fits(pair[0])]
-        return self if len(pairs) == len(self._questions) else Rows(self._documents, pairs)
+# --- The schemas ----------------------------------------------------------------------------------
 
 
 class Collection:
@@ -341,6 +311,10 @@ class Collection:
 
     Attributes
     ----------
+    documents
+        The index of each document by its text.
+    questions, related
+        The questions, and the documents on the same matter, which can grow until `source`.
     articles
         The documents of each article, by title.
     passages
@@ -348,45 +322,31 @@ class Collection:
     """
 
     def __init__(self) -> None:
+        self.documents: dict[str, int] = {}
+        self.questions: list[Question] = []
+        self.related: list[Iterable[int]] = []
         # Dictionaries without values keep the order, and each document once.
         self.articles = defaultdict[str, dict[int, None]](dict)
         self.passages: dict[str, int] = {}
-        self._documents: dict[str, int] = {}
-        self._questions: list[tuple[Question, Iterable[int]]] = []
 
-    def document(self, content: str) -> int:
+    def document(self, text: str) -> int:
         """Return the index of a document, which is added if it is new."""
-        return self._documents.setdefault(content, len(self._documents))
+        return self.documents.setdefault(text, len(self.documents))
 
     def ask(
-        self,
-        question: Any,
-        answers: Iterable[Any],
-        targets: Iterable[int],
-        related: Iterable[int],
-        evidence: tuple[str, ...] = (),
+        self, row: Row, answers: Iterable[str], targets: Iterable[int], related: Iterable[int]
     ) -> None:
-        """Add a question, unless it is empty or has no answer.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the question or an answer is not a string.
-        """
-        asked = text(question, "question")
-        texts = dict.fromkeys(text(answer, "an answer") for answer in answers)
-        accepted = tuple(answer for answer in texts if answer)
-        if asked and accepted:
-            self.add(Question(asked, accepted, tuple(dict.fromkeys(targets)), evidence), related)
-
-    def add(self, question: Question, related: Iterable[int]) -> None:
-        """Add a question; ``related`` can still grow until `source` is called."""
-        self._questions.append((question, related))
+        """Add the question of a row of SQuAD or HotpotQA, unless it is empty or has no answer."""
+        question = clean(row["question"], "question")
+        texts = [clean(answer, "an answer") for answer in [*answers, *row.get("spellings", [])]]
+        accepted = tuple(dict.fromkeys(filter(None, texts)))
+        if question and accepted:
+            self.questions.append(Question(question, accepted, tuple(dict.fromkeys(targets))))
+            self.related.append(related)
 
     def source(self) -> Rows:
         """Return the source of all that was collected."""
-        pairs = [(question, [*related]) for question, related in self._questions]
-        return Rows([*self._documents], pairs)
+        return Rows([*self.documents], self.questions, [[*related] for related in self.related])
 
 
 def read_row(row: Any, collection: Collection) -> None:
@@ -408,31 +368,23 @@ def read_row(row: Any, collection: Collection) -> None:
         _read_drop(row, collection, "")
     elif "passage" in row:
         _read_drop({"passage": row["passage"], "qa_pairs": [row]}, collection, "")
-    elif has_passages(row):
+    elif any(isinstance(value, Mapping) and "qa_pairs" in value for value in row.values()):
         for name, passage in row.items():
             _read_drop(passage, collection, name)
     else:
-        fields = ", ".join(map(repr, row))
-        raise ValueError(f"its fields are {fields[:80]}" if fields else "it has no fields")
+        raise ValueError(f"its fields are {', '.join(row)[:80]}")
 
 
-def has_passages(row: Row) -> bool:
-    """Return whether a row is a dictionary of DROP's passages, by their names."""
-    return any(isinstance(value, Mapping) and "qa_pairs" in value for value in row.values())
-
-
-def text(value: Any, name: str) -> str:
+def clean(value: Any, name: str) -> str:
     """Return a string in one form (NFC), without white space around it."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is no text but {type(value).__name__}")
-    if half := HALF.search(value):
-        raise ValueError(f"{name} holds half a character, U+{ord(half[0]):04X}")
     return unicodedata.normalize("NFC", value).strip()
 
 
 def _read_squad(title: Any, context: Any, questions: Iterable[Row], collection: Collection) -> None:
     """Read a document of SQuAD with its questions."""
-    content = text(context, "context")
+    content = clean(context, "context")
     if not content:
         return
     # Without a title, each document is an article of its own.
@@ -443,95 +395,89 @@ def _read_squad(title: Any, context: Any, questions: Iterable[Row], collection: 
         answers = [] if row.get("is_impossible") else row["answers"]
         if isinstance(answers, Mapping):
             answers = answers["text"]
-        if isinstance(answers, str):
-            answers = [answers]
         texts = [answer["text"] if isinstance(answer, Mapping) else answer for answer in answers]
-        collection.ask(row["question"], [*texts, *row.get("spellings", [])], [document], article)
+        collection.ask(row, texts, [document], article)
 
 
 def _read_hotpotqa(row: Row, collection: Collection) -> None:
     """Read a question of HotpotQA with its documents."""
     context, facts = row["context"], row["supporting_facts"]
     if isinstance(context, Mapping):
-        context = [*zip(context["title"], context["sentences"], strict=True)]
-        facts = [*zip(facts["title"], facts["sent_id"], strict=True)]
+        context = zip(context["title"], context["sentences"], strict=True)
+        facts = zip(facts["title"], facts["sent_id"], strict=True)
     numbers: dict[str, int] = {}
-    told: dict[tuple[str, int], str] = {}
     for title, sentences in context:
-        title = text(title, "title")
-        content = text("".join(sentences), "sentences")
+        title = clean(title, "title")
+        content = clean("".join(sentences), "sentences")
         if title or content:
             numbers[title] = collection.document(f"{title}\n{content}".strip())
-            told |= {(title, at): sentence.strip() for at, sentence in enumerate(sentences)}
-    facts = [(text(title, "supporting_facts"), number) for title, number in facts]
-    if facts and all(title in numbers for title, _ in facts):
-        targets = [numbers[title] for title, _ in facts]
-        answers = [row["answer"], *row.get("spellings", [])]
-        # Some released facts name a sentence that does not exist.
-        evidence = tuple(told[fact] for fact in facts if fact in told)
-        collection.ask(row["question"], answers, targets, numbers.values(), evidence)
+    titles = [clean(title, "supporting_facts") for title, _ in facts]
+    if titles and all(title in numbers for title in titles):
+        targets = [numbers[title] for title in titles]
+        collection.ask(row, [row["answer"]], targets, numbers.values())
 
 
 def _read_drop(row: Row, collection: Collection, name: str) -> None:
     """Read a passage of DROP with its questions."""
-    content = text(row["passage"], "passage")
+    content = clean(row["passage"], "passage")
     if not content:
         raise ValueError("the passage is empty")
     collection.passages[name] = passage = collection.document(content)
     related: dict[int, None] = {}
     if row.get("title"):
-        related = collection.articles[text(row["title"], "title")]
+        related = collection.articles[clean(row["title"], "title")]
         related[passage] = None
-    for question in row["qa_pairs"]:
-        _ask(question, passage, collection, related)
+    for pair in row["qa_pairs"]:
+        question = _drop_question(pair, passage, collection.passages)
+        if question is not None:
+            collection.questions.append(question)
+            collection.related.append(related)
 
 
-def _ask(row: Row, passage: int, collection: Collection, related: Iterable[int]) -> None:
-    """Add a question about a passage of DROP."""
-    question = text(row["question"], "question")
-    name = text(row.get("query_id") or "", "query_id")
+def _drop_question(row: Row, passage: int, passages: Mapping[str, int]) -> Question | None:
+    """Return a question about a passage of DROP, or None if it is left out."""
+    question = clean(row["question"], "question")
+    name = clean(row.get("query_id") or "", "query_id")
     if not question:
         raise ValueError("a question is empty")
     if name == KNOWN_DUPLICATE_ID and not question.endswith("?"):
-        return
+        return None
     validated = row.get("validated_answers") or []
     if isinstance(validated, Mapping):
-        columns = zip(*(validated[kind] for kind in _KINDS), strict=True)
-        validated = [dict(zip(_KINDS, values, strict=True)) for values in columns]
+        columns = zip(*(validated[form] for form in _FORMS), strict=True)
+        validated = [dict(zip(_FORMS, values, strict=True)) for values in columns]
     golds = dict.fromkeys(_gold(answer) for answer in [row["answer"], *validated])
     golds.pop((), None)
     if not golds:
-        return
+        return None
     first, *_ = golds
-    facts = {"answer_kind": "span"}
-    if len(first) > 1:
-        facts["answer_kind"] = "spans"
-    elif re.fullmatch(r"-?[\d.,]+", first[0]):
-        facts["answer_kind"] = "number"
-    facts |= {key: text(row[key], key) for key in ("operation", "unit") if key in row}
-    targets = tuple(collection.passages[other] for other in row.get("passages", ())) or (passage,)
+    kind = "spans" if len(first) > 1 else "span"
+    if kind == "span" and re.fullmatch(r"-?[\d.,]+", first[0]):
+        kind = "number"
+    named = {key: clean(row[key], key) for key in ("operation", "unit") if key in row}
+    targets = tuple(passages[other] for other in row.get("passages", ())) or (passage,)
     within = tuple(
         (targets[at], Part("operand", start, end, key))
         for at, start, end, key in row.get("operands", ())
     )
-    answers = tuple(dict.fromkeys(", ".join(gold) for gold in golds))
-    asked = Question(question, answers, targets, (), tuple(golds), name, facts, within)
-    collection.add(asked, related)
-
-
-_KINDS = ("number", "date", "spans")
+    return Question(
+        question,
+        answers=tuple(dict.fromkeys(", ".join(gold) for gold in golds)),
+        targets=targets,
+        golds=tuple(golds),
+        id=name,
+        facts={"answer_kind": kind, **named},
+        within=within,
+    )
 
 
 def _gold(answer: Row) -> tuple[str, ...]:
     """Return the spans of an answer: its number, else its spans, else its date; or none."""
-    number = answer["number"]
-    if isinstance(number, (int, float)):
-        number = str(number)
-    if number:
-        return (text(number, "number"),)
-    spans = [text(span, "a span") for span in answer.get("spans") or ()]
+    if answer["number"]:
+        return (clean(str(answer["number"]), "number"),)
+    spans = [clean(span, "a span") for span in answer.get("spans") or ()]
     if any(spans):
-        return tuple(span for span in spans if span)
+        return tuple(filter(None, spans))
     date = answer.get("date") or {}
-    day = [text(date.get(part) or "", part) for part in ("day", "month", "year")]
+    day = [clean(date.get(part) or "", part) for part in ("day", "month", "year")]
     return (" ".join(filter(None, day)),) if any(day) else ()

@@ -103,7 +103,7 @@ def test_prompts_read_by_someone_else(task, language):
         assert sample.id == question.id
         assert [*map(tuple, sample.golds)] == list(question.golds)
         assert sample.outputs == [", ".join(gold) for gold in question.golds]
-        targets = [source.document(target) for target in question.targets]
+        targets = [source.documents[target] for target in question.targets]
         assert {*targets} <= {*told.passages}
         assert len({*told.passages}) == len(told.passages)
         assert sample.cluster == hashlib.md5("\n".join(targets).encode()).hexdigest()
@@ -128,7 +128,7 @@ def check_parts(sample, question, source, told):
         answer for _, _, answer in told.examples
     ]
     for target in question.targets:
-        assert any(source.document(target) in text for text in texts("document"))
+        assert any(source.documents[target] in text for text in texts("document"))
     operands = sample.parts_of("operand")
     assert [(part.key, part.value) for part in operands] == operands_told(sample, question, source)
     places = [part.depth for part in operands]
@@ -142,7 +142,7 @@ def operands_told(sample, question, source):
     told = []
     for index, part in question.within:
         if part.role == "operand":
-            passage = source.document(index)
+            passage = source.documents[index]
             place = sample.input.index(passage) + part.start
             told.append((place, part.key, passage[part.start : part.end]))
     return [(field, text) for _, field, text in sorted(told)]

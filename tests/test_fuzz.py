@@ -52,8 +52,8 @@ def analyse(path):
 
 def search(path):
     source = sources.open_source(str(path))
-    for index in range(source.num_questions):
-        _ = source.question(index), source.related(index)
+    for index in range(len(source.questions)):
+        _ = source.questions[index], source.related[index]
     knobs = {"source": str(path), "num_documents": 2, "hops": 1}
     _ = Dataset("qa_1", 300, "en", "words", num_samples=2, knobs=knobs)[0]
 

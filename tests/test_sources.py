@@ -7,9 +7,12 @@ import sys
 import types
 
 import pytest
+from helpers_reading import lm_eval_drop
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
-from rulerlib.sources import Rows, open_source
+from rulerlib.sources import KNOWN_DUPLICATE_ID, Rows, open_source
 
 SQUAD = {"version": "v2.0",
          "data": [{"title": "Normans",
@@ -67,8 +70,12 @@ def columns(rows: list[dict]) -> list[dict]:
     ]
 
 
-def opened(folder, content, name: str = "source.json") -> Rows:
-    path = folder / name
+def lines(values) -> str:
+    return "\n".join(map(json.dumps, values))
+
+
+def opened(folder, content) -> Rows:
+    path = folder / "source.json"
     if not isinstance(content, (str, bytes)):
         content = json.dumps(content)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -81,11 +88,11 @@ def everything(source: Rows) -> list[tuple]:
         (
             asked.text,
             asked.answers,
-            tuple(source.document(target) for target in asked.targets),
-            tuple(source.document(near) for near in source.related(number)),
+            tuple(source.documents[target] for target in asked.targets),
+            tuple(source.documents[near] for near in source.related[number]),
         )
-        for number in range(source.num_questions)
-        for asked in [source.question(number)]
+        for number in range(len(source.questions))
+        for asked in [source.questions[number]]
     ]
 
 
@@ -104,23 +111,22 @@ OXYGEN = ("Which?", ("8",), ("Oxygen is element 8.",), ("Oxygen is element 8.",)
         SQUAD,
         {"data": ROWS},
         ROWS,
-        "\n".join(map(json.dumps, ROWS)),
         "\r\n\r\n".join(map(json.dumps, ROWS)) + "\n\n",
-        "\n".join(map(json.dumps, SQUAD["data"])),
+        lines(SQUAD["data"]),
         "\ufeff" + json.dumps(SQUAD, indent=2),
     ],
-    ids=["squad", "data", "rows", "lines", "crlf", "articles", "bom"],
+    ids=["squad", "data", "rows", "lines", "articles", "bom"],
 )
 def test_squad_in_every_shape(content, tmp_path):
     source = opened(tmp_path, content)
     assert everything(source) == [NORMANS, OXYGEN]
-    assert source.num_documents == 3
+    assert len(source.documents) == 3
     assert source.digest == opened(tmp_path, ROWS).digest
 
 
 @pytest.mark.parametrize(
     "answers",
-    [["8"], "8", [{"text": "8"}], {"text": "8"}, {"text": ["8"]}, {"text": [" 8 ", "", "8"]}],
+    [["8"], [{"text": "8"}], {"text": ["8"]}, {"text": [" 8 ", "", "8"]}],
     ids=str,
 )
 def test_answers_in_every_shape(answers, tmp_path):
@@ -187,26 +193,154 @@ def test_without_the_package(monkeypatch):
         open_source("alexandrainst/scandi-qa:da")
 
 
+# --- DROP -------------------------------------------------------------------------------------
+
+NO_DATE = {"day": "", "month": "", "year": ""}
+
+
+def answer(number="", date=NO_DATE, spans=()) -> dict:
+    return {"number": number, "date": date, "spans": list(spans)}
+
+
+PASSAGE = "Oakland won 29-6 on 21 December 2008, and Denver lost by -5 degrees."
+
+
+def asked(number: int, text: str, first: dict, *validated: dict, **more) -> dict:
+    """A question in the released format, with other accepted answers if given."""
+    more |= {"validated_answers": [*validated]} if validated else {}
+    return {"question": text, "query_id": f"q{number}", "answer": first, **more}
+
+
+DAY = {"day": "21", "month": "December", "year": "2008"}
+RELEASED = {
+    "nfl_1": {"passage": PASSAGE, "qa_pairs": [
+        asked(1, "Which team won?", answer(spans=["Oakland"]), answer(spans=["Raiders"]),
+              answer(spans=["Oakland"]), answer(date={})),
+        asked(2, "Who played?", answer(spans=[" Oakland", "Denver"], date={})),
+        asked(3, "When?", answer(date=DAY), answer(date={**DAY, "day": ""}), answer("2008")),
+    ]},
+    "history_2": {"passage": "Ribe had 3 gates.", "qa_pairs": [
+        asked(4, "How many gates?", answer(3), extra=1),
+    ]},
+}  # fmt: skip
+
+READ = [
+    ("q1", "Which team won?", (("Oakland",), ("Raiders",)), PASSAGE),
+    ("q2", "Who played?", (("Oakland", "Denver"),), PASSAGE),
+    ("q3", "When?", (("21 December 2008",), ("December 2008",), ("2008",)), PASSAGE),
+    ("q4", "How many gates?", (("3",),), "Ribe had 3 gates."),
+]
+
+
+def rows(released: dict) -> list[dict]:
+    """The released file as rows of the hub: validated answers in columns."""
+    return [
+        {
+            "section_id": name,
+            "query_id": asked.get("query_id", ""),
+            "passage": section["passage"],
+            "question": asked["question"],
+            "answer": asked["answer"],
+            "validated_answers": {
+                kind: [each[kind] for each in asked.get("validated_answers", [])]
+                for kind in ("number", "date", "spans")
+            },
+        }
+        for name, section in released.items()
+        for asked in section["qa_pairs"]
+    ]
+
+
+def passages(source: Rows) -> list[tuple]:
+    return [
+        (one.id, one.text, one.golds, *(source.documents[index] for index in one.targets))
+        for one in source.questions
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        RELEASED,
+        rows(RELEASED),
+        lines([{"passage_id": name, **section} for name, section in RELEASED.items()]),
+    ],
+    ids=["released", "rows", "passages"],
+)
+def test_drop_in_every_shape(content, tmp_path):
+    source = opened(tmp_path, content)
+    assert passages(source) == READ
+    assert len(source.documents) == 2
+    assert source.digest == opened(tmp_path, RELEASED).digest
+
+
+def test_the_question_that_stands_twice(tmp_path):
+    """The row that ends in a question mark counts, in either order."""
+    first = rows(RELEASED)[0] | {"query_id": KNOWN_DUPLICATE_ID}
+    for marks in ("?/", "/?"):
+        twice = [first | {"question": f"Which team won{mark}"} for mark in marks]
+        source = opened(tmp_path, [*twice, *rows(RELEASED)[1:]])
+        assert [one[0] for one in passages(source)] == [KNOWN_DUPLICATE_ID, "q2", "q3", "q4"]
+        assert source.questions[0].text == "Which team won?"
+
+
+def test_a_question_without_any_answer_is_left_out(tmp_path):
+    left = {"question": "Why?", "query_id": "q5", "answer": answer(date={}, spans=[" "])}
+    released = {**RELEASED, "x": {"passage": "Nobody knows.", "qa_pairs": [left, left]}}
+    assert passages(opened(tmp_path, released)) == READ
+    with pytest.raises(DataError, match="no question that has an answer"):
+        opened(tmp_path, {"x": released["x"]})
+
+
+spans = st.lists(st.sampled_from(["Ribe", "5", " A, B", "21 May", "é"]), max_size=3)
+given_answers = st.builds(
+    answer,
+    number=st.sampled_from(["", "", "7", "-2.5"]),
+    date=st.sampled_from([NO_DATE, {"day": "1", "month": "May", "year": ""}]),
+    spans=spans,
+)
+
+
+@given(st.lists(st.tuples(given_answers, st.lists(given_answers, max_size=4)), min_size=1))
+def test_golds_are_those_of_lm_eval(tmp_path_factory, asked):
+    lm_eval = lm_eval_drop() or pytest.skip("needs the files of lm_eval")
+    pairs = [{"question": "q", "answer": one, "validated_answers": more} for one, more in asked]
+    # One more, since a file must have a question that has an answer.
+    pairs.append({"question": "q", "answer": answer("9")})
+    released = {"x": {"passage": "p", "qa_pairs": pairs}}
+    wanted = [
+        tuple(dict.fromkeys(tuple(span.strip() for span in gold) for gold in golds if gold[0]))
+        for golds in map(lm_eval.get_answers, rows(released))
+    ]
+    source = opened(tmp_path_factory.mktemp("drop"), released)
+    assert [golds for _, _, golds, _ in passages(source)] == [*filter(None, wanted)]
+
+
+# --- Damage -----------------------------------------------------------------------------------
+
 GOOD = json.dumps(ROWS[2])
+
+
+def damaged(**change) -> dict:
+    """A passage of DROP with a change."""
+    return {"nfl_1": RELEASED["nfl_1"] | change}
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "source.json: empty"),
         (b"\xff\xfe{}", "not UTF-8"),
-        ("[1, 2", "line 1: not valid JSON"),
-        ('{"data": [\n  {"title": "x",\n  oops}]}', "line 3: not valid JSON"),
         (f"{GOOD}\n\n{GOOD[:-4]}", "line 3: not valid JSON"),
         ([], "no question that has an answer"),
-        ({"query": 1, "text": 2}, "row 1: .*its fields are 'query', 'text'"),
+        ({"query": 1, "text": 2}, "row 1: .*its fields are query, text"),
         ([ROWS[0], {**ROWS[1], "answers": 3}], "row 2: .*not iterable"),
-        ([{**ROWS[0], "context": "\ud800"}], r"context holds half a character, U\+D800"),
-        ({"data": [{"paragraphs": [{"context": "x"}]}]}, "article 1: .*'qas' is missing"),
+        ({"data": [{"paragraphs": [{"context": "x"}]}]}, "row 1: .*'qas' is missing"),
         ([{**HOTPOT[0], "context": [["only a title"]]}], "row 1: not in the schema"),
+        (damaged(passage=" "), "row 1: .*the passage is empty"),
+        (damaged(qa_pairs=[{"question": "Which?", "answer": "8"}]), "row 1: .*must be integers"),
+        (lines([rows(RELEASED)[0], {"passage": "x", "question": "y"}]), "row 2: .*'answer' is"),
     ],
-    ids=str,
-)
+)  # fmt: skip
 def test_damage_is_named(content, said, tmp_path):
     with pytest.raises(DataError, match=said) as caught:
         opened(tmp_path, content)

@@ -91,7 +91,7 @@ def released(**parameters: Any) -> dict[str, Any]:
         If the source cannot be read.
     """
     values = {**_RELEASED, **parameters}
-    return {"num_samples": open_source(values["source"]).num_questions, **values}
+    return {"num_samples": len(open_source(values["source"]).questions), **values}
 
 
 def released_drop(**parameters: Any) -> Any:

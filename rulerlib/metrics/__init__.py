@@ -28,7 +28,6 @@ True
 from __future__ import annotations
 
 import html
-import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,14 +35,7 @@ from typing import Any
 
 from rulerlib.errors import one_of
 from rulerlib.metrics import matches, short_answers
-from rulerlib.metrics.short_answers import (
-    HYPHENS,
-    Golds,
-    answer_line,
-    format_violation,
-    spans_of,
-    written,
-)
+from rulerlib.metrics.short_answers import HYPHENS, Golds, answer_line, spans_of
 
 OF_GOLDS: dict[str, Callable[..., float]] = {
     "drop_em": short_answers.drop_em,
@@ -79,9 +71,6 @@ Extract = Callable[[str, str], str | None]
 It returns None if the text does not have the requested form; then the whole text is judged.
 """
 
-# With its semicolon: "AT&T" and "a&lt" are not entities.
-_ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
-
 
 def one_form(text: str) -> str:
     r"""Return a text in the form in which answers and references are compared.
@@ -92,10 +81,7 @@ def one_form(text: str) -> str:
     >>> one_form("Dont&eacute; &amp; 2\u2013\u22125"), one_form("AT&T")
     ('Donté & 2--5', 'AT&T')
     """
-    if text.isascii() and "&" not in text:
-        return text
-    text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
-    return unicodedata.normalize("NFC", text).translate(HYPHENS)
+    return unicodedata.normalize("NFC", html.unescape(text)).translate(HYPHENS)
 
 
 @dataclass(frozen=True)
@@ -150,12 +136,10 @@ class Scoring:
         >>> LIST.wanted(["12", "34"])
         '12, 34'
         >>> ANY.wanted(["1 May 1869", "May 1, 1869", "1.5.1869"])
-        '1 May 1869 (2 other forms count too)'
+        '1 May 1869 (other forms: 2)'
         """
-        others = len(outputs) - 1
-        if self.any_one and others > 0:
-            forms = "1 other form counts" if others == 1 else f"{others} other forms count"
-            return f"{outputs[0]} ({forms} too)"
+        if self.any_one and len(outputs) > 1:
+            return f"{outputs[0]} (other forms: {len(outputs) - 1})"
         return ", ".join(outputs)
 
     def score(
@@ -183,10 +167,10 @@ class Scoring:
         accepted = [tuple(one_form(span) for span in spans_of(gold)) for gold in golds]
         values = {}
         for name in self.measures:
+            measure = self.own.get(name) or MEASURES[name]
             if name in OF_GOLDS:
-                values[name] = OF_GOLDS[name](answer, accepted or references, language)
+                values[name] = measure(answer, accepted or references, language)
             else:
-                measure = self.own.get(name) or MEASURES[name]
                 values[name] = measure(answer, references)
         return values
 
@@ -207,12 +191,12 @@ class Scoring:
         """
         answer = self.answer(pred, language)
         words = len(answer.split())
-        longest = max((len(written(gold).split()) for gold in golds), default=0)
+        longest = max((len(short_answers.written(gold).split()) for gold in golds), default=0)
         return {
             "pred_len": words,
             "gold_len": longest,
             "overlong": words > longest,
-            "format_violation": format_violation(answer),
+            "format_violation": short_answers.format_violation(answer),
         }
 
     def answer(self, pred: str, language: str = "en") -> str:
@@ -230,21 +214,21 @@ class Scoring:
 
 LIST = Scoring(
     ("all_match", "recall", "exact_items", "item_recall", "item_precision", "over_answering"),
-    primary="all_match",
-    ruler="recall",
+    "all_match",
+    "recall",
 )
 """All references are required: needles, chains, lists of words."""
 
-ABSENCE = Scoring(("found_or_none", "recall"), primary="found_or_none", ruler="found_or_none")
+ABSENCE = Scoring(("found_or_none", "recall"), "found_or_none", "found_or_none")
 """All references are required, or the answer "none" if the needle is absent."""
 
-ANY = Scoring(("part_match",), primary="part_match", ruler="part_match", any_one=True)
+ANY = Scoring(("part_match",), "part_match", "part_match", any_one=True)
 """Any one reference suffices: questions, whose references are spellings of one answer."""
 
 READING = Scoring(
     ("drop_f1", "drop_em", "em_raw", "em_norm", "f1_words", "part_match"),
-    primary="drop_f1",
-    ruler="part_match",
+    "drop_f1",
+    "part_match",
     any_one=True,
 )
 """Short answers to questions about a passage, by DROP's measures and others."""

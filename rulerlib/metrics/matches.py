@@ -37,13 +37,9 @@ from collections.abc import Sequence
 
 from rulerlib import languages
 
-_CONTROL = re.compile(r"[\x00-\x1f]")
-
 
 def normalize(text: str) -> str:
     """Return a text to compare: NFKC and case-folded, so that æ, ø, å match however encoded."""
-    if text.isascii():
-        return text.lower()
     # Folding can undo the normal form (it turns some letters into several), hence twice.
     folded = unicodedata.normalize("NFKC", text).casefold()
     return unicodedata.normalize("NFKC", folded)
@@ -51,9 +47,7 @@ def normalize(text: str) -> str:
 
 def clean(pred: str) -> str:
     """Return a prediction with control characters as newlines, as in RULER's script."""
-    text = pred.strip()
-    # Printable texts have no control characters.
-    return text if text.isprintable() else _CONTROL.sub("\n", text).strip()
+    return re.sub(r"[\x00-\x1f]", "\n", pred.strip()).strip()
 
 
 def appear(pred: str, references: Sequence[str]) -> list[bool]:
@@ -84,32 +78,6 @@ def part_match(pred: str, references: Sequence[str]) -> float:
     RULER's ``string_match_part``, for question answering.
     """
     return float(any(appear(pred, references)))
-
-
-def word_errors(pred: str, reference: str) -> float:
-    """Return the word error rate: words to insert, delete or replace, over those of the reference.
-
-    >>> word_errors("the cat sat down", "the cat sat"), word_errors("", "a b")
-    (0.3333333333333333, 1.0)
-    """
-    words, wanted = pred.split(), reference.split()
-    row = [*range(len(wanted) + 1)]
-    for at, word in enumerate(words, 1):
-        before, row = row, [at]
-        for place, other in enumerate(wanted):
-            row.append(min(before[place] + (word != other), before[place + 1] + 1, row[-1] + 1))
-    return float(row[-1] / max(1, len(wanted)))
-
-
-def soft(pred: str, reference: str) -> float:
-    """Return 1 if the answer contains the reference, else 1 minus the word error rate, at least 0.
-
-    A blank reference scores 0.
-    """
-    pred, reference = pred.lower(), reference.lower()
-    if not reference.strip():
-        return 0.0
-    return 1.0 if reference in pred else max(0.0, 1 - word_errors(pred, reference))
 
 
 # --- Whole items -------------------------------------------------------------------------------
@@ -143,10 +111,9 @@ def form(references: Sequence[str], longer: bool = False) -> re.Pattern[str]:
     count = f"{{{low},}}" if longer else f"{{{low},{high}}}"
     if all(map(str.isdecimal, values)):
         return re.compile(rf"(?<!\d)\d{count}(?!\d)")
-    if all(value.isascii() and value.isalpha() for value in values):
-        for letters, is_case in (("[A-Z]", str.isupper), ("[a-z]", str.islower)):
-            if all(map(is_case, values)):
-                return re.compile(rf"(?<!\w){letters}{count}(?!\w)")
+    for letters in ("[A-Z]", "[a-z]"):
+        if all(re.fullmatch(f"{letters}+", value) for value in values):
+            return re.compile(rf"(?<!\w){letters}{count}(?!\w)")
     if all("-" in value for value in values):
         return re.compile(_HYPHENATED)
     return WORD

@@ -159,20 +159,16 @@ def normalized(text: str, language: str = "en", split: re.Pattern[str] = _SPACE)
 
 # --- Exact match and F1 of words ---------------------------------------------------------------
 
-# Not the point in a number.
-_FULL_STOP = re.compile(r"(?<!\d)\.|\.(?!\d)")
 # Markup around an answer, and between its label and the colon.
 _EMPHASIS = "*_`~"
-_LINE_BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
-_FINAL_MARKS = tuple(".,;:!?…")
 
 
 def answer_line(text: str, language: str = "en") -> str | None:
     r"""Return the text after the last answer label, on the label's line or the next one.
 
     The labels are "Answer:" and the language's own word, also as "Svaret:" or "Answer (in yards):".
-    Other text may precede a label on its line. Markdown emphasis and LaTeX markup such as
-    ``\boxed`` are removed. Return None if no label has text after it.
+    Other text may precede a label on its line. Markdown emphasis and LaTeX's ``\boxed`` and
+    ``\text`` are removed. Return None if no label has text after it.
 
     >>> answer_line("It lost **two**.\nSo 5 - 2 = 3.\n\n**Final Answer:** `3`")
     '3'
@@ -181,23 +177,15 @@ def answer_line(text: str, language: str = "en") -> str | None:
     >>> answer_line("Endeligt svar:\n12,5 %", "da"), answer_line("The answer is 3.")
     ('12,5 %', None)
     """
-    text = _without_latex(text)
+    text = re.sub(r"\\(?:text|mathrm)\s*\{([^{}]*)\}", r"\1", text)
+    text = re.sub(r"\$*\\boxed\s*\{([^{}]*)\}\$*", r"\1", text)
     around, end = f"{_EMPHASIS}{string.whitespace}", len(text)
     for label in reversed([*_labels(language).finditer(text)]):
         # Stop at the next label: this one may have no text of its own.
         if after := text[label.end() : end].strip(around):
-            return _LINE_BREAK.split(after, maxsplit=1)[0].rstrip(around)
+            return after.splitlines()[0].rstrip(around)
         end = label.start()
     return None
-
-
-def _without_latex(text: str) -> str:
-    r"""Return a text without LaTeX's ``\boxed{}``, ``\text{}``, spaces and display delimiters."""
-    text = text.replace("{,}", ",")
-    text = re.sub(r"\\[,;: ]", "\u2009", text)
-    text = re.sub(r"\\(?:text|math)[a-z]*\s*\{([^{}]*)\}", r"\1", text)
-    text = re.sub(r"\${0,2}\\boxed\s*\{([^{}]*)\}\${0,2}", r"\1", text)
-    return re.sub(r"\$\$|\\[()\[\]]", "", text)
 
 
 @functools.cache
@@ -205,10 +193,8 @@ def _labels(language: str) -> re.Pattern[str]:
     words = list[str]()
     for pack in map(languages.load, (language, "en")):
         # A pack without questions about passages may name the word itself.
-        label = str(pack.templates.get("answer", ""))
-        if "reading" in pack.templates:
-            label = pack.text("reading", "answer_prefix")
-        words += label.strip(" \n:").split()[-1:]
+        asked = pack.templates.get("reading", {}).get("answer_prefix")
+        words += (asked or pack.templates.get("answer", "")).strip(" \n:").split()[-1:]
     either = "|".join(map(re.escape, dict.fromkeys(words)))
     # A label is a whole word, unlike in "Ansvar:", or a part in capitals, as in "FinalAnswer:".
     start = r"(?:(?<![^\W_])|(?-i:(?<=[a-zæøå])(?=[A-Z])))"
@@ -254,7 +240,8 @@ def format_violation(pred: str) -> bool:
     It ends with punctuation, has a full stop outside a number, or several lines.
     """
     text = pred.strip()
-    return text.endswith(_FINAL_MARKS) or bool(_FULL_STOP.search(text) or _LINE_BREAK.search(text))
+    ends = text.endswith((".", ",", ";", ":", "!", "?", "…")) or len(text.splitlines()) > 1
+    return ends or re.search(r"(?<!\d)\.|\.(?!\d)", text) is not None
 
 
 # --- DROP -----------------------------------------------------------------------------------
@@ -283,8 +270,8 @@ def lists(pred: str, language: str = "en", gold: Sequence[str] = ()) -> list[lis
 
     1. The whole text as one span.
     2. Split at commas, semicolons and line breaks, but not within a number.
-    3. Split at "and" as well.
-    4. As 3, but the spans of ``gold`` stay whole, because a name may contain "and" or a comma.
+    3. Split at "and" as well, but not within a span of ``gold``, which may be a name with "and" or
+       a comma.
 
     >>> lists("UK and Trinidad and Tobago", gold=["Trinidad and Tobago", "UK"])[-1]
     ['UK', 'Trinidad and Tobago']
@@ -293,20 +280,16 @@ def lists(pred: str, language: str = "en", gold: Sequence[str] = ()) -> list[lis
     last, text = rf"(?i:{re.escape(joint)})(?=\s)", pred.strip()
     marks = rf"(?:{_MARKS})(?:[^\S\n]*{last})?"
     separators = rf"{marks}|(?<=\s){last}"
-    wanted = {*_normal(gold, language)}
-    # At least two: a number in words can contain "and", as in "one hundred and four".
-    longest = max([2, *(len(re.split(separators, span)) for span in gold)])
-    # Items at even places, their separators at odd ones.
-    pieces, whole = re.split(f"({separators})", text), list[str]()
-    while pieces:
-        for size in range(min(2 * longest - 1, len(pieces)), 0, -2):
-            span = "".join(pieces[:size])
-            if size == 1 or normalized(span, language, _DROP_SPLIT) in wanted:
-                break
-        whole.append(span)
-        del pieces[: size + 1]
-    ways = (re.split(marks, text), re.split(separators, text), whole)
-    return [[text], *([span for piece in way if (span := piece.strip())] for way in ways)]
+    names = [span for span in gold if re.search(separators, span)]
+    names.sort(key=len, reverse=True)
+    masked = text
+    for at, name in enumerate(names):
+        masked = re.sub(rf"(?i){re.escape(name)}", f"\0{at}\0", masked)
+    last_way = re.split(separators, masked)
+    for at, name in enumerate(names):
+        last_way = [piece.replace(f"\0{at}\0", name) for piece in last_way]
+    ways = ([text], re.split(marks, text), last_way)
+    return [[span for piece in way if (span := piece.strip())] for way in ways]
 
 
 def _normal(spans: Sequence[str], language: str) -> list[str]:

@@ -161,13 +161,13 @@ class Drop(DocumentTask):
         if not all(question.golds for question in rows.questions):
             raise DataError(f"{self.name}: its questions are not in the schema of DROP.")
         rows = rows.only(lambda question: len(question.targets) == self.passages)
-        if not rows.num_questions:
+        if not rows.questions:
             allowed = f"another number: no question of {self.name} needs as many passages"
             raise ParameterError("passages", self.passages, allowed)
         if self.operation is None:
             return rows
         rows = rows.only(lambda question: question.facts.get("operation") == self.operation)
-        if not rows.num_questions:
+        if not rows.questions:
             allowed = f"None or another one: no question of {self.name} names this operation"
             raise ParameterError("operation", self.operation, allowed)
         return rows
@@ -218,7 +218,7 @@ class Drop(DocumentTask):
             return super().asked(index, queries)
         groups = defaultdict[tuple[int, ...], list[int]](list)
         for number in self.order:
-            groups[self.rows.question(number).targets].append(number)
+            groups[self.rows.questions[number].targets].append(number)
         most = max(map(len, groups.values()))
         if queries > most:
             allowed = f"at most {most}, the most questions about one passage of {self.name}"
@@ -241,7 +241,7 @@ class Drop(DocumentTask):
         draft = Draft(f"{system}\n\n{head}", tail, prefix, [*question.answers])
         draft.answer = max(question.answers, key=len)
         draft.golds, draft.id, draft.facts = question.golds, question.id, dict(question.facts)
-        passages = "\n".join(self.rows.document(target) for target in question.targets)
+        passages = "\n".join(self.rows.documents[target] for target in question.targets)
         draft.cluster = hashlib.md5(passages.encode(), usedforsecurity=False).hexdigest()
         draft.head_parts = [Part("system", 0, len(system)), *examples]
         for target, depth in placed.items():
@@ -270,7 +270,7 @@ class Drop(DocumentTask):
         """Return the question; among other passages, one of DROP names its own."""
         if self.source is None or not self.distractors or not self.context:
             return question.text
-        words = self.rows.document(question.targets[0]).split()
+        words = self.rows.documents[question.targets[0]].split()
         opening = " ".join(words[:OPENING])
         return self.language.fill("reading", "opening", opening=opening, query=question.text)
 
@@ -282,7 +282,7 @@ class Drop(DocumentTask):
             text += " " + self.language.text("reading", "alone")
         if not self.fewshot:
             return text, []
-        total = self.training.num_questions
+        total = len(self.training.questions)
         if self.fewshot > total:
             allowed = f"at most {total}, the questions of the training side"
             raise ParameterError("fewshot", self.fewshot, allowed)
@@ -290,7 +290,7 @@ class Drop(DocumentTask):
         text += " " + before
         parts = list[Part]()
         for number in random.Random(self.fewshot_seed).sample(range(total), self.fewshot):
-            example = self._example(self.training.question(number))
+            example = self._example(self.training.questions[number])
             text += "\n\n" if parts else ""
             parts.append(Part("example", len(text), len(text) + len(example)))
             text += example
@@ -298,7 +298,7 @@ class Drop(DocumentTask):
 
     def _example(self, question: Question) -> str:
         """Return a worked example: passage, question and first gold."""
-        text = self.training.document(question.targets[0])
+        text = self.training.documents[question.targets[0]]
         passage = self.language.fill("reading", "passage", text=text)
         asked = self.language.fill("reading", "template", query=question.text)
         _, _, tail = asked.partition("{context}")

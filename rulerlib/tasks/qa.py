@@ -109,15 +109,15 @@ class Documents:
         self._costs = dict[int, int]()
         self._label_costs = list[int]()
         self._endings = dict[str, int]()
-        some = self.cost(*range(min(LOOKED_AT, source.num_documents)))
-        self.units = range(source.num_documents)
+        some = self.cost(*range(min(LOOKED_AT, len(source.documents))))
+        self.units = range(len(source.documents))
         self.mean = math.ceil(sum(some) / len(some))
-        self.total = self.mean * source.num_documents
+        self.total = self.mean * len(source.documents)
         self.longest = max(some) + self.label_costs(LAST)[LAST - 1]
 
     def text(self, index: int) -> str:
         """Return a document with the text that follows it in the label."""
-        return self.source.document(index) + self._rest
+        return self.source.documents[index] + self._rest
 
     def cost(self, *indices: int) -> list[int]:
         """Return what each document adds after its label."""
@@ -270,14 +270,14 @@ class DocumentTask(Task):
 
     def question(self, number: int) -> Question:
         """Return a question by its number in the source."""
-        return self.rows.question(number)
+        return self.rows.questions[number]
 
     def asked(self, index: int, queries: int) -> list[int]:
         """Return the numbers of the questions about one context.
 
         Each question is asked once, and then once more with other documents.
         """
-        most = self.rows.num_questions
+        most = len(self.rows.questions)
         if queries > most:
             allowed = f"at most {most}, the number of questions in {self.name}"
             raise ParameterError("queries_per_context", queries, allowed)
@@ -286,7 +286,7 @@ class DocumentTask(Task):
     @cached_property
     def order(self) -> list[int]:
         """The numbers of all questions, in random order."""
-        order = [*range(self.rows.num_questions)]
+        order = [*range(len(self.rows.questions))]
         random.Random(f"{self.seed} order").shuffle(order)
         return order
 
@@ -317,7 +317,7 @@ class DocumentTask(Task):
         hops = [targets.index(target) for target in reversed(question.targets)]
         draft.order = sorted(hops, key=lambda hop: draft.needles[hop].value is None)
         draft.asked, draft.role = len(hops), "document"
-        count, most = self.wanted or len(targets), self.rows.num_documents
+        count, most = self.wanted or len(targets), len(self.rows.documents)
         if count > most:
             raise ParameterError("num_documents", count, f"at most {most}, all that there are")
         draft.least = sum(self.filler.label_costs(count)[:count])
@@ -336,7 +336,7 @@ class DocumentTask(Task):
         if wanted is not None and wanted < len(targets):
             allowed = f"at least {len(targets)}, which the questions of a context need"
             raise ParameterError("num_documents", wanted, allowed)
-        related = [document for number in numbers for document in self.rows.related(number)]
+        related = [document for number in numbers for document in self.rows.related[number]]
         related = [*dict.fromkeys(related)]
         rng.shuffle(related)
         chosen = list[int]()
@@ -355,7 +355,7 @@ class DocumentTask(Task):
         self, related: Sequence[int], targets: set[int], rng: random.Random
     ) -> Iterator[int]:
         """Yield all documents but the targets, the most wanted first, then all of them again."""
-        everything, seen = range(self.rows.num_documents), set(targets)
+        everything, seen = range(len(self.rows.documents)), set(targets)
         # Documents outside the pool only if those in it are not enough.
         for index in itertools.chain(related, _shuffled(self.filler.pool, rng), everything):
             if index not in seen:
@@ -436,7 +436,7 @@ class QuestionAnswering(DocumentTask):
     def rows(self) -> Rows:
         """The questions that need as many documents as ``hops`` says, and all documents."""
         rows = super().rows.only(lambda question: min(len(question.targets), 2) == self.hops)
-        if not rows.num_questions:
+        if not rows.questions:
             other = 3 - self.hops
             allowed = f"{other}, the number of documents that an answer needs in {self.name}"
             raise ParameterError("hops", self.hops, allowed)

@@ -32,7 +32,7 @@ from typing import Any
 from book import vendor
 from book.needle_tasks import KINDS, LONGEST, TASKS, chains_of, needles_of, pack
 from book.needle_words import LOOKED, STARTING, UNABLE, WORDS
-from rulerlib import errors, languages, models, plots, show, texts, tokens
+from rulerlib import errors, haystack, languages, models, plots, show, tokens
 from rulerlib.analysis import depth_bin
 from rulerlib.errors import DataError
 
@@ -237,10 +237,10 @@ def text_rules() -> dict[str, Any]:
 
     return {
         "space": javascript(space),
-        "ends": javascript(texts.END.pattern),
-        "wrong": javascript(texts.NO_TEXT.pattern),
+        "ends": javascript(haystack.END.pattern),
+        "wrong": javascript(haystack.NO_TEXT.pattern),
         "braces": r"\{([^{}]*)\}",
-        "longest": texts.LONGEST_UNIT_WORDS,
+        "longest": haystack.LONGEST_UNIT_WORDS,
         "folds": {
             letter: letter.casefold() for letter in letters if letter.casefold() != letter.lower()
         },

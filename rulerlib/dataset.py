@@ -22,11 +22,11 @@ from typing import Any
 import rulerlib
 from rulerlib import languages, tasks, tokens
 from rulerlib.errors import LONGEST, DataError, ParameterError, dictionary, whole_number
-from rulerlib.haystack import CHECKED_TOKENS, Budget, Draft, Filled, TooLongError, fill
+from rulerlib.files import digest
+from rulerlib.haystack import CHECKED_TOKENS, Budget, Draft, Filled, TooLongError, fill, read_texts
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.tasks import Task
-from rulerlib.texts import digest, read_texts
 
 # The number of contexts that are planned to check a length when a dataset is made.
 PLANNED = 8
@@ -55,8 +55,8 @@ class Dataset:
         Decides keys, values and depths.
     texts
         Your own texts for tasks that read texts: a file, a folder or a list, see
-        `rulerlib.texts.read_texts`. If None, the essays of the language and generated prose after
-        them. ``"essays"``: the essays alone, repeated as in RULER.
+        `rulerlib.haystack.read_texts`. If None, the essays of the language and generated prose
+        after them. ``"essays"``: the essays alone, repeated as in RULER.
     format
         The text around each question; it counts in the budget. Tokens for thinking come on top of
         ``length``, so that the questions are the same.

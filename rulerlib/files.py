@@ -1,4 +1,4 @@
-"""Files: paths that are parameters, and writing whole files by one process at a time.
+"""Files: paths that are parameters, reading, and writing whole files by one process at a time.
 
 >>> import pathlib, tempfile
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "number.txt"
@@ -21,13 +21,13 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import filelock
 
-from rulerlib.errors import BusyError, ParameterError
+from rulerlib.errors import BusyError, DataError, ParameterError
 
 HOME = "RULERLIB_HOME"
 """The environment variable that names the folder of relative outputs."""
@@ -69,6 +69,28 @@ def named(parameter: str, value: Any, allowed: str) -> Path:
         reason = getattr(error, "strerror", None) or error
         raise ParameterError(parameter, str(value), f"{allowed} ({reason})") from error
     return path
+
+
+def read_file(path: Path) -> str:
+    """Return the text of a file in UTF-8, with or without a byte order mark.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, or is not UTF-8: names the file and the position.
+    """
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 (byte {error.start}: {error.reason}).") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
+
+
+def digest(texts: Iterable[str]) -> str:
+    """Return a hash of texts in their order, 16 hexadecimal digits."""
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
+    return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
 
 
 def fingerprint(path: Path) -> bytes:

@@ -31,20 +31,134 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import json
 import random
+import re
+import textwrap
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from rulerlib.errors import DataError, RulerError
+from rulerlib import files
+from rulerlib.errors import DataError, ParameterError, RulerError
 from rulerlib.prompts import Frame
 from rulerlib.samples import Part, Sample, in_order
-from rulerlib.texts import sentences
 from rulerlib.tokens import ANCHOR, Tokenizer, costs
 
 # The number of tokens that are tokenized as one text to check that sums are exact.
 CHECKED_TOKENS = 2**15
+
+# --- Texts ----------------------------------------------------------------------------------------
+
+# A longer sentence is cut, so that a unit is never a whole page. Some texts have no spaces.
+LONGEST_UNIT_WORDS, LONGEST_UNIT_CHARACTERS = 60, 600
+
+# Control characters other than white space, halves of surrogate pairs, and noncharacters.
+NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+
+SUFFIXES = (".txt", ".json")
+"""The text files of a folder."""
+
+# A sentence ends at . ! or ? before a space, or at a Chinese or Japanese full stop, which no space
+# follows. After closing quotes or brackets, a small letter continues it: "Is it here?" she asked.
+END = re.compile(r"(?<=[.!?…])(?:\s+|[\"'“”’«»)\]]+\s+(?![a-zà-öø-ÿ]))|(?<=[。！？])[」』”’）]*\s*")
+
+
+def sentences(texts: Iterable[str]) -> list[str]:
+    """Return prose cut into sentences; white space of any kind becomes one space.
+
+    A sentence longer than ``LONGEST_UNIT_WORDS`` or ``LONGEST_UNIT_CHARACTERS`` is cut, at a space
+    if possible, so that text without full stops still fills a budget closely.
+
+    >>> sentences(['He said "no." Then he\\nleft.', "It rained."])
+    ['He said "no."', 'Then he left.', 'It rained.']
+    """
+    units = []
+    for text in texts:
+        text = " ".join(text.split())
+        # Closing quotes and brackets belong to the sentence.
+        ends = [match.end() for match in END.finditer(text)]
+        for begin, end in itertools.pairwise([0, *ends, len(text)]):
+            words = text[begin:end].split()
+            for first in range(0, len(words), LONGEST_UNIT_WORDS):
+                unit = " ".join(words[first : first + LONGEST_UNIT_WORDS])
+                if len(unit) <= LONGEST_UNIT_CHARACTERS:
+                    units.append(unit)
+                else:
+                    units += textwrap.wrap(unit, LONGEST_UNIT_CHARACTERS, break_on_hyphens=False)
+    return units
+
+
+def read_texts(source: str | Path | Iterable[str]) -> tuple[str, ...]:
+    """Return the texts of a file, of a folder, or of an iterable.
+
+    A ``.json`` file holds ``{"text": "..."}``, or a list of such objects or of texts. Any other
+    file is one text. A folder is read with its subfolders: all ``.txt`` and ``.json`` files in the
+    order of their names.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read, is empty, is not UTF-8 or not valid JSON, or has control
+        characters: names the file and the position.
+    ParameterError
+        If the file or folder does not exist, a folder has no text files, or the iterable is empty.
+    """
+    if isinstance(source, (str, Path)):
+        path = files.named("texts", source, "a file or folder that exists")
+        inside = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
+        paths = [path] if path.is_file() else inside
+        if not paths:
+            allowed = f"a text file, or a folder that has some ({', '.join(SUFFIXES)})"
+            raise ParameterError("texts", str(source), allowed)
+        return tuple(text for path in paths for text in _texts(path))
+    if not isinstance(source, Iterable):
+        raise ParameterError("texts", source, "a file, a folder, or a list of texts")
+    texts = tuple(checked(text, f"text {number}") for number, text in enumerate(source, 1))
+    if not texts:
+        raise ParameterError("texts", [], "at least one text")
+    return texts
+
+
+def _texts(path: Path) -> list[str]:
+    """Return the texts of a file."""
+    content = files.read_file(path)
+    if path.suffix != ".json":
+        return [checked(content, str(path))]
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not valid JSON ({error}).") from error
+    rows = value if isinstance(value, list) else [value]
+    texts = [row.get("text") if isinstance(row, dict) else row for row in rows]
+    return [checked(text, f"{path}, text {number}") for number, text in enumerate(texts, 1)]
+
+
+def checked(text: str, name: str = "text") -> str:
+    """Return a text in the composed form of Unicode (NFC), after checking it.
+
+    Parameters
+    ----------
+    name
+        The name of the text in an error.
+
+    Raises
+    ------
+    DataError
+        If the value is not a text, is empty, or has control characters: names the position.
+    """
+    if not isinstance(text, str):
+        raise DataError(f"{name}: not a text but {type(text).__name__}.")
+    if control := NO_TEXT.search(text):
+        code, place = f"{ord(control[0]):04X}", control.start() + 1
+        raise DataError(f"{name}: control character U+{code} at character {place}.")
+    if not text.strip():
+        raise DataError(f"{name}: empty.")
+    return unicodedata.normalize("NFC", text)
+
 
 # --- Depths ---------------------------------------------------------------------------------------
 

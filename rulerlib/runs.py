@@ -23,11 +23,12 @@ from rulerlib import checkpoints, files, languages, models, samples, store, task
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.errors import LARGEST, LONGEST, ParameterError, notebook_parameters, one_of, validated
+from rulerlib.files import digest
+from rulerlib.haystack import read_texts
 from rulerlib.predict import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction, Sample
 from rulerlib.store import Cell, Given
-from rulerlib.texts import digest, read_texts
 
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
 Length = Annotated[int, Field(ge=1, le=LONGEST)]
@@ -79,7 +80,7 @@ class Run:
         ``RULERLIB_HOME`` or to the current one.
     texts
         A file or folder with your own text, for the tasks that read texts, see
-        `rulerlib.texts.read_texts`; or ``"essays"``, the language's own, repeated as in RULER.
+        `rulerlib.haystack.read_texts`; or ``"essays"``, the language's own, repeated as in RULER.
     data
         Existing questions, also those of NVIDIA's RULER: a file ``<task>/validation.jsonl``, or a
         folder with such files. ``tasks`` selects among them; they set language and length.

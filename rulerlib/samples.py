@@ -37,7 +37,7 @@ from pydantic import (
 from typing_extensions import TypedDict
 
 from rulerlib.errors import LARGEST, DataError, shortened
-from rulerlib.texts import read_file
+from rulerlib.files import read_file
 
 Int = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
 """A whole number of 64 bits, as tables hold it."""

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from rulerlib import files, store, tasks, texts
+from rulerlib import files, store, tasks
 from rulerlib.errors import DataError, ParameterError, listed, one_of
 from rulerlib.metrics import LIST, Scoring, matches
 from rulerlib.samples import Prediction
@@ -460,7 +460,7 @@ def _settings_in_words(settings: Mapping[str, Any]) -> str:
             words.append(spoken if value else f"no {spoken}")
         elif value is not None:
             text = value if isinstance(value, str) else _text(value)
-            short = text if len(text) <= _LONGEST else "#" + texts.digest([text])[:4]
+            short = text if len(text) <= _LONGEST else "#" + files.digest([text])[:4]
             words.append(f"{spoken} {short}")
     return ", ".join(words)
 

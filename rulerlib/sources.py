@@ -91,9 +91,9 @@ from typing import Any
 
 from rulerlib import checkpoints
 from rulerlib.errors import DataError, MissingWordingError, ParameterError, load_package
+from rulerlib.files import digest, read_file
 from rulerlib.languages import Language
 from rulerlib.samples import Part
-from rulerlib.texts import digest, read_file
 
 # Distractors are drawn from at least this many documents.
 POOL = 1_000

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture.providers import Constants, HypothesisProvider
 
 from rulerlib import languages, tokens
-from rulerlib.texts import sentences
+from rulerlib.haystack import sentences
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("RULERLIB_TEST_DATA", ROOT.parent / "shared" / "data"))

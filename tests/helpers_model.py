@@ -24,11 +24,11 @@ import pytest
 from helpers_store import die_at, write_records
 
 from rulerlib import languages, tokens
+from rulerlib.haystack import sentences
 from rulerlib.models import Generation, Request, in_order
 from rulerlib.predict import predict
 from rulerlib.prompts import Decoding
 from rulerlib.samples import Sample
-from rulerlib.texts import sentences
 
 ROOT = Path(__file__).resolve().parents[1]
 LILLE = ROOT / "rulerlib" / "models" / "lille"

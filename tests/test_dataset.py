@@ -17,9 +17,9 @@ from conftest import ROOT, python
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
+from rulerlib.files import digest
 from rulerlib.store import METADATA, write_questions
 from rulerlib.tasks import names
-from rulerlib.texts import digest
 
 
 def made(task: str = "niah_single_2", length: int = 700, **options) -> Dataset:

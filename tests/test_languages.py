@@ -16,9 +16,9 @@ import pytest
 from rulerlib import frontier, languages, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingWordingError, ParameterError
+from rulerlib.haystack import sentences
 from rulerlib.models import reference
 from rulerlib.tasks import all_tasks
-from rulerlib.texts import sentences
 from tools.documents import encyclopedia
 
 TASKS = all_tasks()

@@ -11,8 +11,8 @@ from test_languages import LETTERS
 from rulerlib import frontier, languages
 from rulerlib.dataset import Dataset
 from rulerlib.frontier.associations import pairs
+from rulerlib.haystack import sentences
 from rulerlib.languages.prose import CHARACTERS
-from rulerlib.texts import sentences
 
 TOLD = languages.available("prose")
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerlib import texts
+from rulerlib import haystack
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
-from rulerlib.texts import checked, digest, read_texts, sentences
+from rulerlib.files import digest
+from rulerlib.haystack import checked, read_texts, sentences
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_bad_text_files_are_named(content, sentence, tmp_path):
         assert str(caught.value) == sentence.format(path=path)
 
 
-PROSE = st.text(min_size=1).filter(lambda text: text.strip() and not texts.NO_TEXT.search(text))
+PROSE = st.text(min_size=1).filter(lambda text: text.strip() and not haystack.NO_TEXT.search(text))
 
 
 def texts_of(path, content: str) -> tuple[str, ...]:

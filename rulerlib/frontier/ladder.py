@@ -38,7 +38,7 @@ from typing import ClassVar
 
 from rulerlib.errors import one_of
 from rulerlib.haystack import DEPTHS, Draft, Filling, Haystack, Needle, Take, depth_of
-from rulerlib.languages import Language
+from rulerlib.languages import Language, filled
 from rulerlib.metrics import Scoring
 from rulerlib.metrics.matches import clean
 from rulerlib.metrics.short_answers import answer_line
@@ -46,7 +46,6 @@ from rulerlib.samples import Prediction
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task
 from rulerlib.tasks.niah import value_of
-from rulerlib.texts import filled
 
 STEPS = ("basic", "easy", "medium", "hard")
 

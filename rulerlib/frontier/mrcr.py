@@ -33,13 +33,12 @@ from typing import Any, ClassVar
 
 from rulerlib.errors import whole_number
 from rulerlib.haystack import Draft, Needle, Pool, Take, depths_of
-from rulerlib.languages import Language
+from rulerlib.languages import Language, filled
 from rulerlib.metrics import Scoring
 from rulerlib.metrics.short_answers import em_raw
 from rulerlib.samples import Prediction
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task
-from rulerlib.texts import filled
 
 # The characters that an answer begins with.
 PREFIX = 10

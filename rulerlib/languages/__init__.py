@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rulerlib.errors import DataError, MissingWordingError, ParameterError, one_of
-from rulerlib.texts import filled, pieces_of, read_file
+from rulerlib.files import read_file
 
 if TYPE_CHECKING:
     from rulerlib.languages.numbers import Numbers
@@ -262,6 +262,21 @@ class Language:
         paths = sorted((self.folder / "essays").glob("*.txt")) or [self.folder / "essays.txt"]
         # The first line of a file is its title.
         return tuple(read_file(path).partition("\n")[2].strip() for path in paths)
+
+
+def filled(template: str, **names: Any) -> str:
+    """Return a template with its names filled in; names without a value stay in braces."""
+    # Not str.format(): an unknown name must survive, and a value with braces is only text.
+    pieces = list(pieces_of(template))
+    pieces[1::2] = [str(names.get(name, f"{{{name}}}")) for name in pieces[1::2]]
+    return "".join(pieces)
+
+
+# The same few templates are filled for every draft.
+@functools.cache
+def pieces_of(template: str) -> tuple[str, ...]:
+    """Return a template cut at its names: texts and names in turn."""
+    return tuple(re.split(r"\{(\w+)\}", template))
 
 
 # The reference reader tries the templates of all languages on every prompt.

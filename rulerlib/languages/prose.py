@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib.errors import DataError
-from rulerlib.haystack import Haystack
+from rulerlib.haystack import Haystack, sentences
 from rulerlib.languages import read_toml
-from rulerlib.texts import sentences
 from rulerlib.tokens import Tokenizer
 
 # Scenes of a chapter.

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from rulerlib.files import digest
 from rulerlib.languages import Language, names
-from rulerlib.texts import digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from rulerlib.haystack import END
 from rulerlib.languages import Language
 from rulerlib.memory import spatial
 from rulerlib.memory.episodes import told
 from rulerlib.memory.episodic import KINDS
 from rulerlib.memory.sentences import Reader, ReadQuestion, Turn, reader
-from rulerlib.texts import END
 
 T = TypeVar("T")
 

@@ -20,14 +20,13 @@ from rulerlib.errors import (
     validated,
     whole_number,
 )
-from rulerlib.haystack import DEPTHS, Draft, Needle, Take
+from rulerlib.haystack import DEPTHS, Draft, Needle, Take, checked, read_texts
 from rulerlib.languages import VALUE_TYPES
 from rulerlib.metrics import matches
 from rulerlib.prompts import PromptFormat
 from rulerlib.runs import halves
 from rulerlib.samples import Prediction
 from rulerlib.tasks.niah import HAYSTACKS, Niah
-from rulerlib.texts import checked, read_texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

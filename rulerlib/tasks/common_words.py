@@ -32,12 +32,12 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 from rulerlib.errors import ParameterError, flag, load_package, one_of, whole_number
+from rulerlib.files import digest
 from rulerlib.haystack import Draft, Filling, Pool, Sized, Take, largest, pool_of
 from rulerlib.languages import Language
 from rulerlib.samples import Part, Prediction
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import AGGREGATION, Task
-from rulerlib.texts import digest
 from rulerlib.tokens import costs
 
 SOURCES = ("wordfreq", "text")

@@ -47,6 +47,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rulerlib.errors import DataError, ParameterError, flag, one_of, whole_number
+from rulerlib.files import digest
 from rulerlib.haystack import Draft, Needle
 from rulerlib.metrics import DROP
 from rulerlib.metrics.short_answers import Golds, spans_of
@@ -55,7 +56,6 @@ from rulerlib.sources import Question, Rows, built_in, open_source, source_file
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import READING
 from rulerlib.tasks.qa import Documents, DocumentTask, check_source
-from rulerlib.texts import digest
 
 # Tokens in which a model can reason before its answer.
 REASONING = 384

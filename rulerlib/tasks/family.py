@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 from rulerlib.errors import DataError, MissingWordingError, ParameterError, whole_number
+from rulerlib.files import digest
 from rulerlib.haystack import Budget, Draft, Filled, Haystack, Take, TooLongError, fill, prose
 from rulerlib.languages import Language, read_toml
 from rulerlib.metrics import LIST, Scoring
 from rulerlib.samples import Part, Prediction
 from rulerlib.tasks import mistakes
-from rulerlib.texts import digest
 
 # How many drafts are tried, where drafts differ in length and the budget is all but too small.
 ATTEMPTS = 100

@@ -29,6 +29,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from rulerlib.errors import ParameterError, number, one_of, whole_number
+from rulerlib.files import digest
 from rulerlib.haystack import (
     DEPTHS,
     Draft,
@@ -45,7 +46,6 @@ from rulerlib.metrics.matches import VALUE, clean, normalize, says_none
 from rulerlib.samples import Part, Prediction
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import RETRIEVAL, Task, fresh
-from rulerlib.texts import digest
 
 HAYSTACKS = ("noise", "essay", "needle")
 

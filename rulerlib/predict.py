@@ -22,18 +22,14 @@ from typing import Any
 from tqdm.std import tqdm
 
 import rulerlib
-from rulerlib import models
 from rulerlib.errors import DataError, ParameterError, whole_number
 from rulerlib.models import Generation, Model, Request
 from rulerlib.prompts import Decoding, Frame, PromptFormat, find_tag, split_thinking
 from rulerlib.samples import OPTIONAL, Prediction, Sample, parts_to_data, read, writable
-from rulerlib.store import DEFAULTS, Answers, read_metadata, read_settings
+from rulerlib.store import Answers, read_metadata, read_settings
 
 # The versions of these packages are recorded; another version may give other answers.
 PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "openai")
-
-# If these settings are those of the file of questions, its token counts hold for the model.
-COUNTED = ("tokenizer_fingerprint", "chat", "system_prompt", "answer_prefix", "thinking")
 
 # The form of the progress bar, see `Progress`.
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar:24}| {elapsed}<{remaining}"
@@ -111,7 +107,10 @@ def predict(
     frame = replace(format, stop=tuple(stop)).frame(model.tokenizer)
     max_new_tokens = tokens_to_generate + frame.format.thinking_tokens
     samples = _read_samples(questions, num_samples)
-    longest = max_new_tokens + _longest_prompt(samples, about, model, frame)
+    # By characters, because counting the tokens of every prompt takes long. The engine checks each.
+    sample = max(samples, key=lambda one: len(one.input))
+    prompt = frame.prompt(sample.input, sample.answer_prefix)
+    longest = max_new_tokens + model.tokenizer.count(prompt) + frame.special
     limit = math.inf if model.limit is None else model.limit
     if longest > limit:
         raise ParameterError("length", longest, f"at most {limit}, the limit of '{model.name}'")
@@ -154,22 +153,12 @@ def predict(
                     # A batch that was half done is asked again as a whole.
                     if not stored.has(sample, repeat):
                         number = repeat if decoding.samples > 1 else None
-                        prediction = record(sample, answer, frame, number, chosen)
-                        stored.append(prediction)
-                        _warn(prediction)
+                        stored.append(record(sample, answer, frame, number, chosen))
                         progress.update(weight)
             missing = sum(not stored.has(*each) for each in batch)
             if missing:
                 raise RuntimeError(f"{model.name} left {missing} requests without an answer")
     return path
-
-
-def _warn(prediction: Prediction) -> None:
-    """Warn of an answer's flags; Python shows the same warning once."""
-    for name in prediction.others.get("flags", ()):
-        about = models.FLAGS[name.partition("=")[0]]
-        message = f"{prediction.others['task']}: {about} (flag '{name}')."
-        warnings.warn(message, stacklevel=3)
 
 
 def _read_samples(path: Path, num_samples: int | None) -> list[Sample]:
@@ -182,25 +171,6 @@ def _read_samples(path: Path, num_samples: int | None) -> list[Sample]:
         sample.index = number
     samples.sort(key=lambda one: (-1 if one.context_id is None else one.context_id, one.index))
     return samples
-
-
-def _longest_prompt(
-    samples: list[Sample], about: Mapping[str, Any], model: Model, frame: Frame
-) -> int:
-    """Return the number of tokens of the longest prompt."""
-    generated = about.get("tokens_to_generate", 0)
-    was, now = {**DEFAULTS, **about}, frame.format.settings()
-    now["tokenizer_fingerprint"] = model.tokenizer.fingerprint
-    counted = generated and all(was.get(name) == now[name] for name in COUNTED)
-    longest = 0
-    for sample in samples:
-        if counted and sample.length_w_model_temp:
-            count = sample.length_w_model_temp - generated
-        else:
-            text = frame.prompt(sample.input, sample.answer_prefix)
-            count = model.tokenizer.count(text) + frame.special
-        longest = max(longest, count)
-    return longest
 
 
 def _versions() -> dict[str, str]:
@@ -297,9 +267,10 @@ def record(
     else:
         thought, answered, unended = frame.split(text)
     thought = told + thought
-    flags = list(answer.flags)
     if find_tag(answered):
-        flags.append("thinking_tag")
+        # Python shows the same warning once.
+        about = "an answer contains a thinking tag, which is scored; set thinking_tags"
+        warnings.warn(f"{sample.task}: {about}.", stacklevel=3)
     where = "thinking" if unended or (told and not answered) else "answer"
     kept = ("task", "language", "answer_prefix", "depths", "token_positions", "context_id")
     others = {
@@ -312,7 +283,6 @@ def record(
         # The part of the answer that the token limit cut off.
         "cut_off": None if answer.finished else where,
         "thinking": thought or None,
-        "flags": flags or None,
         "repeat": repeat,
         "decoding": decoding,
     }

@@ -66,7 +66,7 @@ class PromptFormat:
         Tokens for thinking, on top of those for the answer.
     thinking_tags
         The tags before and after thinking. Other formats, such as ``[THINK]`` and the channels of
-        gpt-oss, must be given; an answer with such a tag has the flag ``thinking_tag``.
+        gpt-oss, must be given; an answer with such a tag gives a warning.
     stop
         Texts that end an answer.
 

@@ -149,9 +149,6 @@ class Run:
         files.named("output", self.output, "the name of a folder")
         self._set("language", languages.load(self.language).code)
         if self.question_language is not None:
-            if self.data is not None:
-                allowed = "None, because the questions in 'data' exist already"
-                raise ParameterError("question_language", self.question_language, allowed)
             code = languages.load(self.question_language, "question_language").code
             self._set("question_language", None if code == self.language else code)
         chosen = [tasks.resolve(name, **self.knobs) for name in self.tasks]
@@ -162,7 +159,9 @@ class Run:
         if self.own_texts is not None and not any(task.reads_texts for task in chosen):
             raise ParameterError("texts", self.texts, "None: the selected tasks use no texts")
         if self.given:
-            self._set("language", store.stated_language(self.data, self.given))
+            # NVIDIA's samples state no language and are English.
+            first = next(samples.read(next(iter(self.given.values())), Sample))
+            self._set("language", first.language or "en")
             self._set("length", max(length for _, length in self.given))
 
     def _set(self, name: str, value: Any) -> None:
@@ -366,17 +365,13 @@ class Run:
             decoding=self.decoding,
         )
 
-    @property
-    def _limit(self) -> int | None:
-        """The model's limit without the tokens for thinking, or None if it is unknown."""
-        limit = self.loaded_engine.limit
-        return None if limit is None else limit - self.format.thinking_tokens
-
     def _check_limit(self, parameter: str, length: int) -> None:
         """Check a length against the model's limit, and the format against its tokenizer."""
         self.format.frame(self.loaded_engine.tokenizer)
-        if self._limit is not None and length > self._limit:
-            allowed = f"at most {self._limit}, the limit of '{self.model}' without thinking"
+        limit = self.loaded_engine.limit
+        if limit is not None and length > limit - self.format.thinking_tokens:
+            most = limit - self.format.thinking_tokens
+            allowed = f"at most {most}, the limit of '{self.model}' without thinking"
             raise ParameterError(parameter, length, allowed)
 
     def _fits(self, cell: Cell, parameter: str, longest: int) -> bool:

@@ -322,8 +322,8 @@ class Prediction(Record):
         ``prompt_tokens`` and ``tokens_generated``; ``finished``, whether the model ended it;
         ``cut_off``, the part that reached the limit (``"thinking"``, ``"answer"`` or None);
         ``thinking``, the model's thinking before the answer; ``split``, see
-        `rulerlib.models.Generation`; ``flags``, irregularities, see `rulerlib.models.FLAGS`; and
-        ``repeat``, the number of this answer among several to the sample, from 0.
+        `rulerlib.models.Generation`; and ``repeat``, the number of this answer among several to
+        the sample, from 0.
     truncation
         -1 if the whole prompt was read (RULER's convention), else the number of
         tokens that were kept.

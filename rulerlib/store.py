@@ -300,12 +300,7 @@ def _stored(path: Path, metadata: Mapping[str, Any]) -> int:
     """Return the number of samples in a file, which must have been made with these settings."""
     if not path.exists():
         return 0
-    about = read_metadata(path)
-    if not about:
-        raise RunMismatchError(
-            f"{path} has no {METADATA}, so another tool made it: choose another output folder."
-        )
-    compare(path.parent, about, metadata, ignore=("tokenizer", "rulerlib"))
+    compare(path.parent, read_metadata(path), metadata, ignore=("tokenizer", "rulerlib"))
     with path.open("rb") as file:
         return sum(line.endswith(b"\n") for line in file)
 
@@ -376,20 +371,6 @@ def _length(path: Path) -> int:
     return longest
 
 
-def stated_language(data: Any, files_given: Given) -> str:
-    """Return the language that the samples state; NVIDIA's samples state none and are English.
-
-    Raises
-    ------
-    ParameterError
-        If they state several.
-    """
-    stated = {next(read(path, Sample)).language or "en" for path in files_given.values()}
-    if len(stated) > 1:
-        raise ParameterError("data", data, "files in one language")
-    return stated.pop()
-
-
 # --- Answers -------------------------------------------------------------------------------------
 
 
@@ -418,11 +399,6 @@ class Answers:
         records = _records(self.path, unfinished=True) if self.path.exists() else ()
         self.done = {(record.index, record.repeat): hash(record.input) for record in records}
         if self.done:
-            if not settings_path(self.path).exists():
-                raise DataError(
-                    f"{settings_path(self.path)} is missing, so the settings of {self.path} are"
-                    " unknown: restore it or choose another output folder."
-                )
             compare(self.path.parent, read_settings(self.path), self.settings, _MAY_DIFFER)
 
     def has(self, sample: Sample, repeat: int) -> bool:

@@ -1,7 +1,7 @@
 """A server with a part of OpenAI's protocol, on loopback, that fails on demand.
 
 A ``plan`` decides what happens to a request: the name of a fault, or None for an answer. The server
-counts requests, answers and how many it had at a time.
+counts requests and answers.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ class Server:
         self.answered: Counter[str] = Counter()
         self.attempts: Counter[str] = Counter()
         self.bodies: list[dict[str, Any]] = []
-        self.now = self.most = 0
 
     @property
     def url(self) -> str:
@@ -109,15 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
             attempt = served.attempts[prompt]
             served.attempts[prompt] += 1
             served.bodies.append(body)
-            served.now += 1
-            served.most = max(served.most, served.now)
-        try:
-            time.sleep(served.seconds)
-            fault = served.plan(prompt, attempt)
-        finally:
-            # Before the answer is sent: the client may send its next request right after it.
-            with served.lock:
-                served.now -= 1
+        time.sleep(served.seconds)
+        fault = served.plan(prompt, attempt)
         if self._authorized():
             with served.lock:
                 served.done[fault or "answered"] += 1
@@ -175,16 +167,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
-def with_window(window: int, ratio: float = 1.0) -> Callable[[str, bool], dict[str, Any]]:
-    """Return an ``answer`` of a server that silently truncates prompts to its window.
-
-    Its tokenizer counts ``ratio`` tokens per word.
-    """
+def with_window(window: int) -> Callable[[str, bool], dict[str, Any]]:
+    """Return an ``answer`` of a server that silently truncates prompts to its window."""
 
     def answer(prompt: str, chat: bool) -> dict[str, Any]:
         if chat:
             prompt = "\n".join(turn["content"] for turn in json.loads(prompt))
-        count = round(ratio * tokens.Words().count(prompt))
+        count = tokens.Words().count(prompt)
         answer = _answer(prompt, chat)
         return answer | {"usage": {"prompt_tokens": min(count, window), "completion_tokens": 3}}
 

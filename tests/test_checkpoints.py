@@ -50,7 +50,6 @@ def test_max_model_len_overrides_the_limit_of_the_model(tmp_path):
 
 @pytest.mark.parametrize(("text", "message"), [
     ('{"max_position', r"a folder whose config\.json can be read"),
-    ('{"seq_length": -1}', r"seq_length is -1, but must be a positive number in config\.json"),
 ])  # fmt: skip
 def test_an_unreadable_limit_is_reported_in_one_line(tmp_path, text, message):
     (tmp_path / "config.json").write_text(text, encoding="utf-8")

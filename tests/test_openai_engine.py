@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -10,7 +9,6 @@ import random
 import signal
 import ssl
 import threading
-import warnings
 
 import pytest
 from helpers_fuzz import within
@@ -96,23 +94,12 @@ def test_every_request_gets_one_answer_despite_temporary_faults(serve):
     assert set(PASSING) | {"answered"} == set(server.done)
 
 
-def test_requests_are_sent_in_parallel_up_to_the_limit(serve):
-    server = serve(seconds=0.02)
-    pulled = []
-    requests = (pulled.append(request) or request for request in questions(12))
-    going = load(server, concurrency=3).generate(requests)
-    next(going)
-    assert len(pulled) == 3
-    assert len(list(going)) == 11
-    assert server.most == 3
-
-
 FINAL = {
     "404": (ServerError, "does not exist); check the model"),
     "403": (ParameterError, "not in your country"),
     "500": (ServerError, "status 500: out of order). Completed answers are saved"),
     "drop": (ServerError, "No answer from the server at base_url with retries=1"),
-    "html": (ServerError, "not a JSON object; check that base_url ends with /v1"),
+    "html": (ServerError, "check that base_url ends with /v1"),
     "malformed": (ServerError, "is not JSON"),
     "null text": (ServerError, "sent no text, but"),
 }
@@ -141,13 +128,6 @@ def test_a_run_resumes_after_an_error_without_repeating_requests(serve, tmp_path
     assert rest.done["answered"] == 24 - saved
     whole = predict(dataset, load(serve()), tmp_path / "whole.jsonl")
     assert output.read_bytes() == whole.read_bytes()
-
-
-def test_the_engine_runs_inside_an_event_loop_as_in_jupyter(serve):
-    async def cell():
-        return in_order(load(serve()), questions(3))
-
-    assert len(asyncio.run(cell())) == 3
 
 
 def test_ctrl_c_does_not_wait_for_the_server(serve):
@@ -183,13 +163,12 @@ SAMPLED = ("temperature", "top_p", "seed")
 def test_chat_messages_are_sent_as_they_are(serve):
     server = serve()
     user, assistant = ({"role": role, "content": role} for role in ("user", "assistant"))
-    options = {"body": {"temperature": None}, "max_tokens_field": "max_completion_tokens"}
-    in_order(load(server, "chat", concurrency=1, **options), [
+    in_order(load(server, "chat", concurrency=1, body={"temperature": None}), [
         Request("plain", True, 8),
         Request("x", False, 8, messages=(user,), template={"enable_thinking": False}),
         Request("y", False, 8, messages=(user, assistant)),
     ])  # fmt: skip
-    both = {"model": "parrot", "max_completion_tokens": 8}
+    both = {"model": "parrot", "max_tokens": 8}
     assert server.bodies == [
         {**both, "messages": [{"role": "user", "content": "plain"}]},
         {**both, "messages": [user], "chat_template_kwargs": {"enable_thinking": False}},
@@ -199,15 +178,11 @@ def test_chat_messages_are_sent_as_they_are(serve):
 
 
 DECODINGS = [
-    ({"seed": 5}, Decoding(), {"temperature": 0, "seed": 5}, "greedy"),
-    (
-        {"seed": 8},
-        Decoding(temperature=0.7, top_p=0.9, seed=3),
-        {"temperature": 0.7, "top_p": 0.9, "seed": 8},
-        {"temperature": 0.7, "top_p": 0.9, "seed": 8},
-    ),
-    ({"temperature": None}, Decoding(), {}, dict.fromkeys(SAMPLED, "the server's")),
-]
+    ({}, Decoding(), {"temperature": 0}, "greedy"),
+    ({"seed": 8}, Decoding(0.7, 0.9, 3), {"temperature": 0.7, "top_p": 0.9, "seed": 8},
+     {"temperature": 0.7, "top_p": 0.9, "seed": 8}),
+    ({"temperature": None}, Decoding(), {}, {"temperature": None}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "decoding", "sent", "recorded"), DECODINGS)
@@ -227,17 +202,6 @@ def test_the_limit_comes_from_the_server(serve):
     assert load(server).limit == 4096
     assert load(server, max_model_len=100).limit == 100
     assert load(serve(models={"another": {}})).limit is None, "hosted servers list only some"
-    with pytest.raises(ParameterError, match=r"model is 'parrot'.*did you mean 'parrots'"):
-        _ = load(serve(models={"parrots": {"max_model_len": 8}})).limit
-
-
-def test_a_prompt_over_the_limit_is_rejected(serve):
-    server = serve()
-    model = load(server, max_model_len=40)
-    text = "græs " * 60
-    with pytest.raises(ParameterError, match=r"length is \d+, but must be at most 40"):
-        in_order(model, [Request(text, True, 10)])
-    assert not server.bodies
 
 
 def test_the_key_is_sent_and_never_shown(serve, tmp_path, monkeypatch, capsys, caplog):
@@ -260,7 +224,7 @@ def test_the_key_is_sent_and_never_shown(serve, tmp_path, monkeypatch, capsys, c
 BAD = [
     ({"base_url": f"http://me:{KEY}@x"}, "base_url"), ({"endpoint": "chats"}, "endpoint"),
     ({"tokenizer": None}, "tokenizer"), ({"concurency": 3}, "engine option"),
-    ({"api_key": KEY}, "engine options"),
+    ({"api_key": KEY}, "engine option"),
 ]  # fmt: skip
 
 
@@ -290,21 +254,9 @@ def test_a_truncated_prompt_stops_the_run(serve, monkeypatch, endpoint, tokenize
     model = models.load("words", "openai", concurrency=1, **options)
     message = rf"read {read:,} of 4,000 prompt tokens; raise its context window, e\.g\. num_ctx\."
     expected = pytest.raises(ServerError, match=message) if stops else contextlib.nullcontext()
-    with warnings.catch_warnings(action="ignore"), expected:
+    with expected:
         came.extend(at for at, _ in model.generate(prompts(9, 4000, 9)))
     assert came == ([0] if stops else [0, 1, 2]), "the truncated prompt has no answer"
-
-
-def test_missing_or_different_token_counts_give_one_warning(serve):
-    server = serve(answer=lambda *_: {"choices": [{"text": "8", "finish_reason": "stop"}]})
-    with pytest.warns(UserWarning, match="does not report prompt_tokens") as caught:
-        (made, _) = in_order(load(server), prompts(5, 6))
-    assert (made.tokens, made.prompt_tokens) == (1, 5)
-    assert len({str(one.message) for one in caught}) == 1
-    server = serve(answer=with_window(10**6, 1.5))
-    with pytest.warns(UserWarning, match="tokenizer of the server is not 'words'") as caught:
-        in_order(load(server, concurrency=1), prompts(5, 6))
-    assert len({str(one.message) for one in caught}) == 1
 
 
 # --- Replies --------------------------------------------------------------------------------------
@@ -322,38 +274,6 @@ def replying(message=None, **fields):
         return {"choices": [choice], "usage": usage, "model": fields.get("model", "parrot")}
 
     return answer
-
-
-@pytest.mark.parametrize(("reason", "written", "finished"), [
-    ("stop", 16, True), ("length", 3, False), (None, 3, True), (None, 16, False),
-])  # fmt: skip
-def test_finish_reasons_tell_whether_an_answer_is_complete(serve, reason, written, finished):
-    model = load(serve(answer=replying(finish_reason=reason, written=written)))
-    (made,) = in_order(model, prompts(5))
-    assert (made.finished, made.flags, made.tokens) == (finished, (), written)
-    assert made.prompt_tokens == 5
-
-
-FLAGGED = [
-    ({"finish_reason": "content_filter"}, "8", ["content_filter"]),
-    ({"message": {"content": None, "refusal": "I cannot."}}, "I cannot.", ["refusal"]),
-    ({"message": {"content": "<reflection>7?</reflection>8"}},
-     "<reflection>7?</reflection>8", ["thinking_tag"]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("fields", "pred", "flags"), FLAGGED)
-def test_irregular_answers_get_a_flag_and_a_warning(serve, tmp_path, fields, pred, flags):
-    dataset = write_dataset(tmp_path / "data", some_samples(3))
-    model, output = load(serve(answer=replying(**fields)), "chat"), tmp_path / "out.jsonl"
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        predict(dataset, model, output, decoding=Decoding(tokens_to_generate=16))
-    records = read_predictions(output)
-    assert [record.pred for record in records] == [pred] * 3
-    assert [record.others.get("flags", []) for record in records] == [flags] * 3
-    assert len({str(one.message) for one in caught}) == len(flags)
-    assert all(f"(flag '{flag}')." in str(caught[0].message) for flag in flags)
 
 
 # A message, the answer in it, and the thinking.

@@ -40,7 +40,7 @@ def test_lengths_are_halves(length, count, lengths):
         ("study", "[{'num_hops': 2}, {'num_hops': None}]", [{"num_hops": 2}, {"num_hops": None}]),
         # Names, lists of names and unreadable values are passed on as they are.
         ("tasks", "vt,fwe", "vt,fwe"), ("languages", "[da, no]", "[da, no]"),
-        ("engine_options", '{"dtype": ', '{"dtype": '), ("knobs", "[" * 9000, "[" * 9000),
+        ("engine_options", '{"dtype": ', '{"dtype": '),
         ("system_prompt", "[INST] Answer", "[INST] Answer"), ("needle", "{key}: {v}", "{key}: {v}"),
         ("texts", "[1].txt", "[1].txt"), ("texts", "(1, 2)", "(1, 2)"),
     ],
@@ -55,7 +55,7 @@ def test_values_may_be_given_as_text(name, text, wanted):
     [
         ("knobs", {None: 1}), ("study", [{"task": []}]), ("texts", b"a"), ("output", "\0"),
         ("output", "x" * 5000), ("output", "~no-such-user/runs"), ("family", "nope"),
-        ("format", None), ("decoding", 5), ("length", 10**5000), ("seed", 2**63),
+        ("format", None), ("decoding", 5), ("seed", 2**63),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) and value.isprintable() else "",
 )  # fmt: skip

@@ -19,7 +19,6 @@ from rulerlib.errors import ParameterError, RulerError, RunMismatchError
 from rulerlib.models import transformers as engine_module
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
-from rulerlib.samples import Sample, read
 from rulerlib.store import read_settings
 
 PARAMETERS = next(
@@ -273,13 +272,3 @@ def test_files_of_nvidia_can_be_run(served, tmp_path):
         # Our samples of the same task and length have other files.
         assert f"en/{cell.length}/pred/{cell.task}+texts=data-" in str(run.answers(cell))
     assert run.example().input.startswith("niah_single_1 512")
-
-
-def test_written_questions_keep_their_prompt_format(talker, tmp_path):
-    plain = run(talker, tmp_path, format=PromptFormat(chat=False))
-    path = plain.questions(plain.cells[0])
-    given = run(talker, tmp_path, data=str(path.parent.parent))
-    given.predict()
-    settings_ = given.answers(given.cells[0]).with_suffix(".settings.json")
-    assert json.loads(settings_.read_text(encoding="utf-8"))["chat"] is False
-    assert len(list(read(path, Sample))) == len(list(given.predictions()))

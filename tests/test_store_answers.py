@@ -75,8 +75,8 @@ def test_a_file_of_another_tool_is_read_but_not_extended(path):
     path.write_bytes(whole[:-3])
     with pytest.raises(DataError, match="line 2: Invalid JSON"):
         read_predictions(path)
-    with pytest.raises(DataError, match=r"niah\.settings\.json is missing"):
-        Answers(path, {})
+    with pytest.raises(RunMismatchError, match="dtype = None, not 'float32'"):
+        Answers(path, {"dtype": "float32"})
 
 
 def test_samples_of_nvidia_may_share_an_index(path):

@@ -64,15 +64,6 @@ def test_other_settings_are_refused_by_name(tmp_path):
     assert tree(tmp_path) == before
 
 
-def test_missing_or_damaged_metadata_is_named(tmp_path):
-    (tmp_path / "validation.jsonl").write_text("{}\n")
-    with pytest.raises(RunMismatchError, match=r"has no metadata\.json, so another tool made it"):
-        store.write_questions(Given(some_samples(2)), tmp_path)
-    (tmp_path / "metadata.json").write_text("{")
-    with pytest.raises(DataError, match=r"metadata\.json: damaged"):
-        store.write_questions(Given(some_samples(2)), tmp_path)
-
-
 @pytest.mark.parametrize(
     ("was", "now", "named"),
     [
@@ -87,13 +78,6 @@ def test_the_innermost_setting_that_differs_is_named(tmp_path, was, now, named):
     # A setting that is missing has its default.
     store.compare(tmp_path, {**was, "queries_per_context": 1}, was)
     store.compare(tmp_path, was, now, ignore=tuple(now))
-
-
-def test_settings_that_are_newer_than_a_file_have_their_defaults(tmp_path):
-    was = {"dataset": {"knobs": {"depth": None}}, "cell": {"task": "vt"}}
-    now = {"dataset": {"knobs": {"depth": None, "present": 1.0}},
-           "cell": {"task": "vt", "question_language": None}, "stop": []}  # fmt: skip
-    store.compare(tmp_path, was, now)
 
 
 def put(path, *samples):
@@ -143,12 +127,3 @@ def test_two_files_of_one_task_and_length_are_refused(tmp_path):
 def test_data_that_does_not_exist_is_named(data):
     with pytest.raises(ParameterError, match=r"data is .*validation\.jsonl"):
         store.find_questions(data, ["vt"])
-
-
-def test_the_language_is_read_from_the_samples(tmp_path):
-    first = put(tmp_path / "1" / "vt" / "validation.jsonl", {"language": "da"})
-    other = put(tmp_path / "2" / "vt" / "validation.jsonl", {})
-    assert store.stated_language("x", {("vt", 1): first}) == "da"
-    assert store.stated_language("x", {("vt", 2): other}) == "en"
-    with pytest.raises(ParameterError, match="one language"):
-        store.stated_language("x", {("vt", 1): first, ("vt", 2): other})

@@ -19,7 +19,6 @@ from rulerlib import models  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
 from rulerlib.models import transformers as transformers_engine  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
-from rulerlib.prompts import Decoding  # noqa: E402
 
 PROMPTS = [
     "Hvad er det særlige magiske tal?",
@@ -101,18 +100,6 @@ def test_a_batch_equals_a_greedy_loop(engine, base, special):
     assert len({answer.text for answer in answers}) == len(PROMPTS), "answers depend on the prompt"
 
 
-def test_only_the_logits_of_the_last_position_are_computed(base):
-    """The logits of 128K positions would need more memory than the model itself."""
-    engine = Engine(base, dtype="float32", device="cpu")
-    shapes = []
-    hook = engine._model.lm_head.register_forward_hook(
-        lambda _, arguments, output: shapes.append((arguments[0].shape[1], output.shape[1]))
-    )
-    say(engine, PROMPTS[:2], 5)
-    hook.remove()
-    assert shapes == [(1, 1)] * len(shapes)
-
-
 def test_an_answer_stops_before_the_end_token(base, tmp_path):
     prompt = PROMPTS[0]
     free = greedy(base, ids_of(base, prompt), NEW)
@@ -128,23 +115,6 @@ def test_an_answer_stops_before_the_end_token(base, tmp_path):
     assert answers[0].text.startswith(decode(base, free[:at]))
     # Padding of the longer answer in the batch does not count.
     assert answers[0] == say(engine, [prompt], NEW)[0]
-
-
-def test_the_generation_config_of_a_model_does_not_change_answers(base, tmp_path):
-    folder = tmp_path / "model"
-    shutil.copytree(base, folder)
-    path = folder / "generation_config.json"
-    about = json.loads(path.read_text())
-    plain = Engine(base, dtype="float32")
-    greedily, drawn_ = say(plain, PROMPTS, NEW), say(plain, PROMPTS, NEW, **drawn())
-    for own in (
-        {"do_sample": True, "temperature": 5.0, "top_k": 50, "top_p": 0.9, "min_p": 0.9},
-        {"repetition_penalty": 9.0, "no_repeat_ngram_size": 1, "min_new_tokens": NEW},
-    ):
-        path.write_text(json.dumps({**about, **own, "suppress_tokens": [*range(300)]}))
-        engine = Engine(str(folder), dtype="float32")
-        assert say(engine, PROMPTS, NEW) == greedily
-        assert say(engine, PROMPTS, NEW, **drawn()) == drawn_
 
 
 CONTEXT = "The grass is green. The sky is blue.\n" * 12
@@ -230,31 +200,11 @@ def test_each_request_has_its_own_stop_strings(base, engine):
         )
 
 
-def drawn(seed=1, temperature=1.5, **more):
-    return {"decoding": Decoding(temperature=temperature, seed=seed, **more)}
-
-
-@pytest.mark.parametrize("kind", [{"temperature": 1.5, "top_p": 1e-9}, {"temperature": 1e-6}])
-def test_sampling_the_most_likely_token_is_greedy(engine, kind):
-    assert say(engine, PROMPTS, NEW, **drawn(**kind)) == say(engine, PROMPTS, NEW)
-
-
 def test_a_long_prompt_is_rejected(base, engine):
     text = "græs " * 4000
     length = len(ids_of(base, text)) + 4
     with pytest.raises(ParameterError, match=f"length is {length}, .*at most {LIMIT}"):
         say(engine, [text], 4)
-
-
-def test_out_of_memory_is_one_line_that_names_the_batch_size(base, monkeypatch):
-    poor = Engine(base, dtype="float32", device="cpu")
-
-    def generate(**_):
-        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
-
-    monkeypatch.setattr(poor._model, "generate", generate)
-    with pytest.raises(ParameterError, match="batch_size less than 5: out of memory"):
-        say(poor, PROMPTS, NEW)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])

@@ -7,7 +7,6 @@ With float32 and greedy decoding, the bundled model gives the same answers throu
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import signal
 import socket
@@ -30,7 +29,6 @@ from rulerlib import models
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.models import Request, in_order
-from rulerlib.prompts import Decoding
 
 EAGER = {"enforce_eager": True, "max_num_seqs": 16}
 CELLS = [
@@ -101,29 +99,6 @@ def test_answers_equal_those_of_transformers(engine, requests, wanted):
     for mine, other in zip(made, wanted, strict=True):
         assert (mine.tokens, mine.finished) == (other.tokens, other.finished)
         assert mine.prompt_tokens == other.prompt_tokens
-
-
-def test_stop_strings_cut_as_with_transformers(engine, requests, wanted):
-    stopped = [
-        dataclasses.replace(request, stop=(each.text[len(each.text) // 2 :][:2], "never"))
-        for request, each in zip(requests, wanted, strict=True)
-    ]
-    right = in_order(models.load("lille", "transformers", dtype="float32"), stopped)
-    for mine, other in zip(in_order(engine, stopped), right, strict=True):
-        assert (mine.text, mine.tokens, mine.finished) == (other.text, other.tokens, other.finished)
-
-
-def test_sampled_answers_depend_on_the_seed(engine, requests):
-    def drawn(**more):
-        decoding = Decoding(**{"temperature": 1.5, "seed": 1, **more})
-        some = [dataclasses.replace(each, decoding=decoding) for each in requests[::2]]
-        return [each.text for each in in_order(engine, some)]
-
-    greedily = [each.text for each in in_order(engine, requests[::2])]
-    assert drawn() == drawn()
-    answers = greedily, drawn(), drawn(seed=2), drawn(seed=None)
-    assert len({tuple(texts) for texts in answers}) == 4
-    assert drawn(top_p=1e-6) == greedily
 
 
 def test_the_server_of_vllm_gives_the_same_answers(server, requests, wanted):

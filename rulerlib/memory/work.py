@@ -88,7 +88,7 @@ class Work:
 
     def __post_init__(self) -> None:
         models.engine_class(self.engine)
-        errors.engine_options("engine_options", self.engine_options)
+        errors.dictionary("engine_options", self.engine_options, '{"dtype": "float32"}')
         errors.whole_number("length", self.length, 1, errors.LONGEST)
         checkpoints.checked(self.model, self.engine)
         one_of("primary_em", self.primary_em, PRIMARY_EM)

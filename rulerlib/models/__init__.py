@@ -22,7 +22,7 @@ from operator import itemgetter
 from typing import Any, Protocol, cast
 
 from rulerlib import checkpoints, plugins, tokens
-from rulerlib.errors import HALF, ParameterError, RulerError, engine_options, nearest
+from rulerlib.errors import HALF, ParameterError, RulerError, nearest
 from rulerlib.prompts import Decoding, ends_thinking
 from rulerlib.tokens import Tokenizer, Words
 
@@ -31,13 +31,6 @@ ENGINES = ("transformers", "vllm", "openai", "reference")
 
 WANTED = "a class with a method generate(self, requests)"
 """A description of an engine from outside, for errors."""
-
-FLAGS = {
-    "content_filter": "the server's content filter ended the answer",
-    "refusal": "the server marked the answer as a refusal",
-    "thinking_tag": "the scored answer contains a thinking tag",
-}
-"""Irregularities of an answer, recorded as `flags`."""
 
 # Options that are recorded with the answers, or decide the samples, besides an engine's settings.
 _RECORDED = ("batch_size", "tokenizer")
@@ -105,8 +98,6 @@ class Generation:
     thinking
         The thinking that the engine itself separated from the answer, as servers with a reasoning
         parser do. Otherwise thinking is in ``text``, between its tags.
-    flags
-        Irregularities, by their names in `FLAGS`.
     """
 
     text: str
@@ -114,7 +105,6 @@ class Generation:
     finished: bool
     prompt_tokens: int = 0
     thinking: str = ""
-    flags: tuple[str, ...] = ()
 
 
 class Model(Protocol):
@@ -273,7 +263,6 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     MissingExtraError
         If the engine's package is not installed; some engines raise it with the first request.
     """
-    engine_options("engine options", options)
     kind = engine_class(engine)
     parameters = inspect.signature(kind).parameters
     names = [option for option in parameters if option != "name"]

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 from rulerlib import checkpoints, tokens
-from rulerlib.errors import ParameterError, flag, load_package, one_of, whole_number
+from rulerlib.errors import ParameterError, load_package, one_of, whole_number
 from rulerlib.models import Request, check_length
 from rulerlib.prompts import Decoding
 
@@ -41,8 +41,6 @@ class Local:
         A local folder, a hub name, or ``"lille"``.
     dtype
         One of `DTYPES`; ``"auto"`` is bfloat16 if this hardware is fast at it, else float32.
-    trust_remote_code
-        Whether code that comes with a model may run.
     max_model_len
         The longest sequence in tokens. Default: the length in the model's configuration.
     device
@@ -60,7 +58,6 @@ class Local:
         self,
         name: str,
         dtype: str,
-        trust_remote_code: bool,
         max_model_len: int | None = None,
         device: str = "auto",
     ) -> None:
@@ -68,7 +65,6 @@ class Local:
         self._folder = checkpoints.folder(name)
         self._wanted_dtype = one_of("dtype", dtype, DTYPES)
         self._wanted_device = device
-        self._trust = flag("trust_remote_code", trust_remote_code)
         if max_model_len is not None:
             whole_number("max_model_len", max_model_len, 2)
         self._max_model_len = max_model_len

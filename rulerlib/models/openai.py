@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
@@ -28,7 +27,6 @@ from rulerlib.errors import (
     ServerError,
     dictionary,
     load_package,
-    nearest,
     number,
     one_of,
     shortened,
@@ -48,9 +46,6 @@ from rulerlib.prompts import TAGS, Decoding, find_answer, split_thinking
 ENDPOINTS = {"completions": "/completions", "chat": "/chat/completions"}
 
 RESUME = "Completed answers are saved; run again to resume."
-
-# Finish reasons, or fields of a message, that are recorded as flags.
-FLAGGED = ("content_filter", "refusal")
 
 URL = re.compile(r"https?://[\w.:\[\]-]+(/[^?#@\s]*)?")
 
@@ -84,8 +79,6 @@ class Engine:
     body
         Additional fields of every request, which override those of the engine. A field that is
         None is left out, such as ``temperature`` if a server rejects it.
-    max_tokens_field
-        The field that limits an answer; some servers want ``"max_completion_tokens"``.
 
     Raises
     ------
@@ -107,9 +100,9 @@ class Engine:
       ``"completions"``, the server may leave out the special tokens and nothing else; on
       ``"chat"``, its template may be shorter by 64 tokens and 5%.
     - With another tokenizer, only a server that reports fewer than half of the tokens is known to
-      truncate. A warning says that the counts differ.
+      truncate.
 
-    A server that reports no counts cannot be checked, and a warning says so.
+    A server that reports no counts cannot be checked.
     """
 
     def __init__(
@@ -123,7 +116,6 @@ class Engine:
         timeout: float = 600.0,
         retries: int = 8,
         body: Mapping[str, Any] | None = None,
-        max_tokens_field: str = "max_tokens",
     ) -> None:
         self.name = checkpoints.checked(name, "openai")
         self._tokenizer_name = tokenizer_name(name, tokenizer)
@@ -141,7 +133,6 @@ class Engine:
         self._timeout = number("timeout", timeout, 0.001, 1e9)
         self._retries = whole_number("retries", retries, 0)
         self._body = dictionary("body", {} if body is None else body, '{"temperature": None}')
-        self._max_tokens_field = max_tokens_field
 
     @cached_property
     def tokenizer(self) -> tokens.Tokenizer:
@@ -149,13 +140,7 @@ class Engine:
 
     @cached_property
     def limit(self) -> int | None:
-        """The longest sequence in tokens, or None if the server does not state it.
-
-        Raises
-        ------
-        ParameterError
-            If the server lists its models and this one is not among them.
-        """
+        """The longest sequence in tokens, or None if the server does not state it."""
         if self._max_model_len is not None:
             return self._max_model_len
         client = self._openai.OpenAI(api_key=self._key, base_url=self._url, timeout=10)
@@ -165,9 +150,6 @@ class Engine:
             limits = {row["id"]: row.get("max_model_len") for row in answer["data"]}
         except (self._openai.OpenAIError, AttributeError, KeyError, TypeError, ValueError):
             return None
-        # Hosted servers have more models than they list, but they do not state limits.
-        if self.name not in limits and any(limits.values()):
-            raise ParameterError("model", self.name, nearest(self.name, [*limits][:50]))
         return limits.get(self.name)
 
     @property
@@ -176,16 +158,11 @@ class Engine:
         return {"engine": "openai", "endpoint": self._endpoint, "body": self._body}
 
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
-        """Return how tokens are chosen; ``"the server's"`` if a request leaves it to the server."""
-        fields = {**_fields(wanted, 0), **self._body}
-        if fields["temperature"] == 0:
-            return "greedy"
-        names = ("temperature", "top_p", "seed")
-        if not {*names} & {*self._body}:
+        """Return how tokens are chosen; None is up to the server."""
+        names = {"temperature", "top_p", "seed"} & {*self._body}
+        if not names:
             return wanted.settings()
-        given = {name: fields.get(name) for name in names}
-        chosen = {name: "the server's" if value is None else value for name, value in given.items()}
-        return chosen if wanted.samples == 1 else {**chosen, "samples": wanted.samples}
+        return {**_fields(wanted, 0), **{name: self._body[name] for name in sorted(names)}}
 
     def batch_size(self, length: int) -> None:
         return None
@@ -268,7 +245,7 @@ class Engine:
         """Return the body of a request."""
         body: dict[str, Any] = {
             "model": self.name,
-            self._max_tokens_field: request.max_new_tokens,
+            "max_tokens": request.max_new_tokens,
             **_fields(request.decoding, request.repeat),
         }
         # Fields that are not part of OpenAI's own protocol are sent only if they are needed.
@@ -298,21 +275,18 @@ class Engine:
         ServerError
             If the reply has no text.
         """
-        if not isinstance(reply, dict):
-            raise ServerError(
-                "The server's answer is not a JSON object; check that base_url ends with /v1."
-            )
-        first, usage = (reply.get("choices") or [{}])[0], reply.get("usage") or {}
+        fields = reply if isinstance(reply, dict) else {}
+        first, usage = (fields.get("choices") or [{}])[0], fields.get("usage") or {}
         # The endpoint of completions returns a text, that of chats a message.
         message, reason = first.get("message") or {}, first.get("finish_reason") or ""
         text = message.get("content") or message.get("refusal") or first.get("text")
         thinking = message.get("reasoning_content") or message.get("reasoning") or ""
         # A message may be empty, e.g. after thinking.
         text = "" if text is None and message else text
-        failed = reason in ("abort", "error")
-        if failed or not isinstance(text, str) or not isinstance(thinking, str):
-            about = one_line(shortened(reply.get("error") or reply, 200), 200)
-            raise ServerError(f"The server sent no text, but {about}.")
+        if not isinstance(text, str) or not isinstance(thinking, str):
+            about = one_line(shortened(fields.get("error") or reply, 200), 200)
+            hint = "check that base_url ends with /v1"
+            raise ServerError(f"The server sent no text, but {about}; {hint}.")
         chat, tags = self._endpoint == "chat", request.tags
         start, end = 0, len(text)
         if chat or tags:
@@ -333,9 +307,8 @@ class Engine:
             # A chat server thinks even if the local tokenizer has no chat template.
             more, text, _ = split_thinking(text)
             thinking += more
-        flags = tuple(name for name in FLAGGED if message.get(name) or reason == name)
         read, ended = usage.get("prompt_tokens") or 0, stop is not None or finished
-        return Generation(text, written, ended, read, thinking, flags)
+        return Generation(text, written, ended, read, thinking)
 
     def _check_count(self, count: int, read: int) -> None:
         """Raise a `ServerError` if the server truncated a prompt; see the notes of `Engine`.
@@ -345,21 +318,10 @@ class Engine:
         count, read
             The tokens of the prompt: our count, and the server's, or 0 if it reports none.
         """
-        if not read:
-            # Python shows a warning of the same text once.
-            about = "a prompt that it truncated cannot be noticed"
-            warnings.warn(f"The server does not report prompt_tokens, so {about}.", stacklevel=2)
-            return
         tolerance = 64 + count // 20 if self._endpoint == "chat" else self.tokenizer.special
-        if read < (count - tolerance if self._has_own_tokenizer else count // 2):
+        if 0 < read < (count - tolerance if self._has_own_tokenizer else count // 2):
             about = f"{read:,} of {count:,} prompt tokens; raise its context window, e.g. num_ctx"
             raise ServerError(f"The server read {about}.")
-        if abs(read - count) > tolerance:
-            warnings.warn(
-                f"The tokenizer of the server is not '{self.tokenizer.name}', which counts other"
-                " numbers of tokens. The option 'tokenizer' names the model's own.",
-                stacklevel=2,
-            )
 
 
 def _fields(decoding: Decoding, repeat: int) -> dict[str, Any]:

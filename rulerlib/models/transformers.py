@@ -60,8 +60,6 @@ class Engine(Local):
         ``"auto"`` is a GPU if there is one, else the CPU.
     batch_size
         The number of prompts answered together. Default: as many as make `BATCH_TOKENS` tokens.
-    trust_remote_code
-        Whether code that comes with a model may run.
     max_model_len
         The longest sequence in tokens. Default: the length in the model's configuration.
 
@@ -90,11 +88,10 @@ class Engine(Local):
         dtype: str = "auto",
         device: str = "auto",
         batch_size: int | None = None,
-        trust_remote_code: bool = False,
         max_model_len: int | None = None,
     ) -> None:
         one_of("device", device, ("auto", *PIECE))
-        super().__init__(name, dtype, trust_remote_code, max_model_len, device)
+        super().__init__(name, dtype, max_model_len, device)
         if batch_size is not None:
             whole_number("batch_size", batch_size, 1)
         self._batch_size = batch_size
@@ -224,7 +221,7 @@ class Engine(Local):
         transformers.utils.logging.disable_progress_bar()
         try:
             model = transformers.AutoModelForCausalLM.from_pretrained(
-                self._folder, dtype=getattr(torch(), self.dtype), trust_remote_code=self._trust
+                self._folder, dtype=getattr(torch(), self.dtype), trust_remote_code=False
             ).to(self.device)
         except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
             raise self._unloadable(error) from error

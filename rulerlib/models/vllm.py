@@ -41,8 +41,6 @@ class Engine(Local):
     max_model_len
         The longest sequence in tokens, for which vLLM reserves memory. Default: the length in the
         model's configuration. vLLM rejects a longer one than it derives from that.
-    trust_remote_code
-        Whether code that comes with a model may run.
     engine_arguments
         Any other argument of vLLM's ``EngineArgs``.
 
@@ -68,10 +66,9 @@ class Engine(Local):
         dtype: str = "auto",
         tensor_parallel_size: int = 1,
         max_model_len: int | None = None,
-        trust_remote_code: bool = False,
         **engine_arguments: Any,
     ) -> None:
-        super().__init__(name, dtype, trust_remote_code, max_model_len)
+        super().__init__(name, dtype, max_model_len)
         self._parallel = whole_number("tensor_parallel_size", tensor_parallel_size, 1)
         self._more, self._asked = engine_arguments, 0
         if importlib.util.find_spec("vllm") is None:
@@ -135,7 +132,6 @@ class Engine(Local):
             "dtype": self.dtype,
             "max_model_len": self.limit,
             "tensor_parallel_size": self._parallel,
-            "trust_remote_code": self._trust,
         }
         try:
             return LLMEngine.from_engine_args(EngineArgs(**arguments))

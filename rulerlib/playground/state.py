@@ -224,7 +224,9 @@ class Playground:
         whole_number("num_lengths", num_lengths, 1)
         whole_number("seed", seed, 0)
         if isinstance(model, str):
-            given = errors.engine_options("engine_options", engine_options or {})
+            given = errors.dictionary(
+                "engine_options", engine_options or {}, '{"dtype": "float32"}'
+            )
             model = models.load(model, engine, **given)
         self.model, self.seed, self.format = model, seed, format or PromptFormat()
         self.name = model.name.rstrip("/").rpartition("/")[2] or model.name

@@ -265,7 +265,7 @@ class Tables:
 
     @property
     def there(self) -> bool:
-        """Whether results are committed."""
+        """True if results are committed."""
         return (self._folder / f"{ABOUT}.csv").exists()
 
     def __getattr__(self, name: str) -> pd.DataFrame:

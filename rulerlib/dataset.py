@@ -265,7 +265,7 @@ class Dataset:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether the tokenizer merges text across units, so that whole prompts are tokenized.
+        """True if the tokenizer merges text across units, so that whole prompts are tokenized.
 
         The first prompts are tokenized to find out, with fewer units if they are long.
         """

@@ -140,7 +140,7 @@ class Search:
 
     @property
     def done(self) -> bool:
-        """Whether at most two outcomes remain."""
+        """True if at most two outcomes remain."""
         return len(self.candidates) <= 2
 
     def __str__(self) -> str:

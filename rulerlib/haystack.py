@@ -483,7 +483,7 @@ class Haystack:
 
     @cached_property
     def additive(self) -> bool:
-        """Whether the sum of the units' costs is the number of tokens of their joined text."""
+        """True if the sum of the units' costs is the number of tokens of their joined text."""
         sums = list(itertools.accumulate(self.costs, initial=0))
         count = bisect.bisect(sums, CHECKED_TOKENS)
         joined = self.seam.join([ANCHOR, *self.units[:count], self.units[0]])

@@ -274,7 +274,7 @@ class Frame:
 
     @property
     def thinks(self) -> bool:
-        """Whether the template ends within thinking."""
+        """True if the template ends within thinking."""
         return self.chat and ends_thinking(self.between, self.format.thinking_tags)
 
     def split(self, text: str) -> tuple[str, str, bool]:
@@ -451,7 +451,7 @@ class Decoding:
 
     @property
     def greedy(self) -> bool:
-        """Whether the most likely token is chosen each time."""
+        """True for greedy decoding."""
         return self.temperature == 0
 
     def settings(self) -> str | dict[str, Any]:

@@ -479,7 +479,7 @@ class Run:
         # All questions first, because they may show that a parameter cannot work.
         for cell in cells:
             self.questions(cell)
-        # Attention makes long prompts slower still, but nobody knows by how much.
+        # Attention makes long prompts slower still, by an unknown factor.
         tokens = sum(cell.length * self.count(cell) for cell in cells)
         with Progress(tokens * self.decoding.samples, title) as bar:
             for cell in cells:

@@ -418,7 +418,7 @@ class Answers:
 
     @property
     def in_order(self) -> bool:
-        """Whether the answers are sorted by index and repeat."""
+        """True if the answers are sorted by index and repeat."""
         return list(self.done) == sorted(self.done)
 
     @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The built-in files of questions: frozen, and their answers stand where the files say."""
+"""The built-in files of questions: frozen, and their answers are at the recorded places."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def test_needles_lie_where_the_record_says(task, language, words):
             assert measured[value][2] - position in (0, 1)
         others = sorted(measured[value][0] for value in values[asked:])
         assert sorted(sample.depths[asked:]) == pytest.approx(others, abs=0.2)
-        # Of the haystack, less than a unit more or less lies before it than was planned.
+        # Its depth differs from the plan by less than one unit of the haystack.
         shares = [measured[value][1] for value in values]
         shares[asked:], wanted[asked:] = sorted(shares[asked:]), sorted(wanted[asked:])
         assert shares == pytest.approx(wanted, abs=100 * (data.maker.filler.longest + 1) / hay)

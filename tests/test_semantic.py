@@ -65,7 +65,7 @@ def test_answers_follow_from_the_prose(code: str, count: int, knobs: dict) -> No
 
 @pytest.mark.parametrize("code", CODES)
 def test_facts_that_disagree(code: str) -> None:
-    """One link of each chain is told twice, the fact that holds first in half of the episodes."""
+    """One link of each chain appears twice, the fact that holds first in half of the episodes."""
     read, first = reader(languages.load(code)).fact, []
     for episode in episodes(code, 50, facts=60, contradictions="date"):
         told = defaultdict(list)

@@ -179,7 +179,7 @@ class Ladder(Task):
 
     @property
     def solved(self) -> bool:
-        """Whether the answer is the solution of a word problem."""
+        """True if the answer is the solution of a word problem."""
         return self.step in ("medium", "hard")
 
     @property

@@ -232,7 +232,7 @@ class Questions:
     def _sample(
         self, index: int, episode: Episode, probe: Probe, shown: Sequence[Recalled]
     ) -> Sample:
-        """Return a question with as many of the recalled texts as fit."""
+        """Return a question with the recalled texts that fit."""
         job, answer = self._job, self._job.preset.max_new_tokens
         self.check_room(probe.text)
         kept = self._fitting(probe.text, [text for text, _ in shown])

@@ -37,7 +37,7 @@ class Fact:
     text
         The sentence, or the turn of a conversation, that tells it.
     day
-        When it happened or was said, in days from the beginning of the episode.
+        When it happened, in days from the beginning of the episode.
     values
         Where its values are, as characters [start, end) of ``text``, by name: ``"who"``.
     session

@@ -71,7 +71,7 @@ class Knobs:
     reward_share, pin_share
         The shares of facts that are rewarded and pinned, exact up to rounding.
     conversation
-        Whether two people talk with each other. Otherwise events are told.
+        Whether two people talk with each other. Otherwise the facts are events.
     corrections
         The maximum number of corrections of a value in a conversation. All of them or the last one
         may be taken back, and other values are mentioned that were never valid.
@@ -450,7 +450,7 @@ class _Thread:
 class Conversations(Episodes):
     """Generates conversations of two people in which values are corrected.
 
-    Each turn is a fact. It tells the value of a thing of the speaker or of somebody else (a locker
+    Each turn is a fact. It tells the value of a thing of the speaker or of another person (a locker
     number, a meeting place, the colour of a jacket), corrects it, or takes corrections back. A
     correction follows the turn that it is about, or names its topic. Values that were never valid
     are mentioned too, so that neither the first nor the last value is usually right.

@@ -4,7 +4,7 @@
 prompt holds. `rows` reads the answers and returns the rows of ``metrics.csv``, so that what the
 memory lost and what the reader lost can be told apart; `write` writes them and their means.
 
-The systems of this package keep the numbers of the facts beside each text. A text of an outside
+The systems of this package keep the numbers of the facts with each text. A text of an outside
 memory is read, see `Needs`.
 
 >>> delivered = [{1}, {4}, {3, 7}]

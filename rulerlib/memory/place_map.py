@@ -1,6 +1,6 @@
 """The system ``smpd``: a map of places built from steps, and routes planned on it.
 
-What it is taught becomes places and the steps between them; if the episode says that paths can be
+Taught texts become places and the steps between them; if the episode says that paths can be
 walked in both directions, each step leads both ways. Routes are planned breadth first.
 
 >>> import tempfile

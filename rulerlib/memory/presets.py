@@ -75,7 +75,7 @@ OWN = (*ASKED, "recall_tokens")
 
 @validated
 class Preset:
-    """What the prompt holds besides a question, and how the question is asked.
+    """Presets: the contents of a prompt besides the question, and the form of the question.
 
     Attributes
     ----------
@@ -121,12 +121,12 @@ class Preset:
 
     @property
     def stores(self) -> bool:
-        """Whether a memory system keeps what is taught."""
+        """True if a memory system stores the taught texts."""
         return self.system not in IN_CONTEXT
 
     @property
     def is_outside(self) -> bool:
-        """Whether the memory system comes from outside this package."""
+        """True if the memory system comes from outside this package."""
         return plugins.is_plugin(self.system)
 
     @property
@@ -171,7 +171,7 @@ class Preset:
         return {**self.settings, **{name: getattr(self, name) for name in names}}
 
     def changed(self, changes: Mapping[str, Any]) -> Preset:
-        """Return the preset with some settings changed; equal values are no change.
+        """Return the preset with some settings changed; equal values change nothing.
 
         Raises
         ------
@@ -246,7 +246,7 @@ def _file(name: str) -> dict[str, Any]:
 
 
 def asked(language: Language, question: str, recalled: Sequence[str]) -> tuple[str, list[Part]]:
-    """Return the prompt of a question, and where the question and the recalled texts are in it.
+    """Return a prompt, and the positions of its question and recalled texts.
 
     It is without the answer prefix and the chat template.
 

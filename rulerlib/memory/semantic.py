@@ -17,7 +17,7 @@ question lead to one answer. Distractors follow the same relations from another 
 answer; the remaining facts are about names that occur already. No relation occurs twice in a
 question.
 
-With ``contradictions`` every fact is a note with a date, and one link of each chain is told twice:
+With ``contradictions`` every fact is a note with a date, and one link of each chain appears twice:
 the two facts contradict each other, the later one counts, as the question says, and the other one
 leads to a wrong answer. The fact that counts comes first in every other episode. The ``day`` of a
 fact is when it is told, one a day, whatever the date of its note.
@@ -80,7 +80,7 @@ class Knobs:
 
     @property
     def contradicted(self) -> int:
-        """The number of links of a chain that are told twice: 0 or 1."""
+        """The number of links of a chain that appear twice: 0 or 1."""
         return int(self.contradictions is not None)
 
     @property
@@ -142,7 +142,7 @@ class Web:
         self.links: list[Link] = []
         self.used = set[tuple[str, str]]()
         self._present: dict[str, list[str]] = {kind: [] for kind in KINDS}
-        # The names and relations for which there is no link yet.
+        # The names and relations without a link.
         self._open: list[tuple[str, str]] = []
 
     def free(self, kind: str, relation: str, without: Container[str]) -> str:
@@ -316,7 +316,7 @@ class Semantic(Episodes):
         values = {"subject": spans["a"], "object": spans["b"]}
         if day is not None:
             notes = self.wording["notes"]
-            # A year that is no leap year; the note does not name it.
+            # A year that is not a leap year; the note does not name it.
             date = datetime.date(2001, 1, 1) + datetime.timedelta(days=day)
             words = {"day": str(date.day), "month": self.names.months[date.month - 1]}
             note = {"fact": text, "date": notes["day"].format(**words)}

@@ -1,4 +1,4 @@
-"""Walks through a grid of places: one step after another is told, and the map is asked about.
+"""Walks through a grid of places: the facts are single steps, the questions are about the map.
 
 An example of ``spatial`` (English, shortened)::
 
@@ -43,10 +43,10 @@ from rulerlib.memory.sentences import ReadFact
 QUESTIONS = ("length", "route", "stand")
 """The kinds of questions, which alternate."""
 
-# The longest route that is asked for, and the maximum number of shortest routes to its goal.
+# The longest route in a question, and the maximum number of shortest routes to its goal.
 LONGEST, ROUTES = 7, 24
 
-# What may be between the letters of a route.
+# Separators between the letters of a route.
 _BETWEEN = re.compile(r"[\s,.;:!>–→-]+")
 
 Steps = Mapping[str, Mapping[str, str]]
@@ -77,7 +77,7 @@ class Knobs:
 
     @property
     def lengths(self) -> range:
-        """The lengths of routes that are asked for; every grid has all of them."""
+        """The lengths of the routes in questions; every grid has all of them."""
         # The smallest grid has few lengths, so 1 is among them and no number is right too often.
         return range(1 if self.grid_size == 3 else 2, min(LONGEST, 2 * self.grid_size - 2) + 1)
 
@@ -86,7 +86,7 @@ class Knobs:
 
 
 def _joined(cells: Collection[Cell]) -> dict[Cell, dict[str, Cell]]:
-    """Return for each free cell the free cells beside it, by direction."""
+    """Return for each free cell its free neighbours, by direction."""
     return {
         (right, up): {
             name: (right + east, up + north)

@@ -3,7 +3,7 @@
 A system keeps what it needs in a folder and never sees an answer. The systems of this package keep
 the texts in one file; any other memory keeps them as it likes.
 
-A memory from outside this package is named ``package.module:Memory`` in the place of a preset. It
+A memory from outside this package is named ``package.module:Memory`` instead of a preset. It
 is a class that Python can import, with these methods:
 
 - ``Memory(folder, ...)`` gets a folder (a `pathlib.Path`) and its settings by name;
@@ -14,7 +14,7 @@ is a class that Python can import, with these methods:
 
 Each episode has a folder of its own. The class is created anew for each session and for the
 questions. It runs in a process of its own with an empty working directory, which receives texts or
-questions and nothing else; teaching and asking use two processes. This is no sandbox: the
+questions and nothing else; teaching and asking use two processes. This is not a sandbox: the
 process has the user's rights, so run memories that you do not trust in a container.
 """
 
@@ -56,7 +56,7 @@ class Text(str):
     number
         Its position in the episode, from 0.
     day
-        When it happened or was said, in days from the beginning of the episode.
+        When it happened, in days from the beginning of the episode.
     session
         The session in which it is taught, from 0.
     rewarded, pinned

@@ -88,7 +88,7 @@ def read(root: str | Path) -> pd.DataFrame:
     DataFrame
         The columns of ``metrics.csv``, with the whole name of the preset and its changes; of the
         run its ``knobs`` and ``asked`` (prompt format and decoding) as texts. ``unit`` identifies
-        the episode. An empty table says that there are no runs.
+        the episode. The table is empty without runs.
 
     Raises
     ------

@@ -97,7 +97,7 @@ class Scoring:
     ruler
         The measure of RULER's own script for such a task, for its averages.
     extract
-        Extracts the answer from a model's text; None: the whole text is the answer.
+        Extracts the answer from a model's text; if None, the whole text is the answer.
     any_one
         Whether any one of the references suffices, for example if they are spellings of one answer.
         Otherwise all of them are required.

@@ -95,7 +95,7 @@ class CommonWords(Task):
     Attributes
     ----------
     num_cw
-        Number of common words: those that are asked for.
+        Number of common words, which are the answer.
     freq_cw, freq_ucw
         How often each common and each uncommon word occurs in the list. If both are None: 30 and 3,
         as in RULER, or 6 and 1 below 4,096 tokens and if 30 and 3 do not fit, because the tokenizer

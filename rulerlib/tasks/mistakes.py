@@ -29,11 +29,11 @@ KINDS: dict[str, str] = languages.read_toml(
 )
 """The kinds of mistakes with a description; a wrong answer gets the first that fits."""
 
-# An answer copies the beginning of a prompt if it repeats so many words in a row of its first
+# An answer copies the beginning of a prompt if it repeats `COPIED` words in a row of its first
 # characters.
 BEGINNING, COPIED = 1000, 8
 
-# So many characters in a row are a part of a UUID.
+# The minimum number of characters of a part of a UUID.
 PIECE = 8
 
 # Punctuation around an answer is ignored.

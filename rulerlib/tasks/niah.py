@@ -202,7 +202,7 @@ class Niah(Task):
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return ``queries`` questions about one context, and a function that fills it.
 
-        No key is asked for twice. In a haystack of needles each question brings its own keys.
+        All requested keys differ. In a haystack of needles each question brings its own keys.
         """
         draw_key: Callable[[], str] = partial(value_of, self.type_needle_k, self.language, rng)
         if self.present < 1:
@@ -213,7 +213,7 @@ class Niah(Task):
         keys = [[*values][at] for at in numbers]
         pairs = [(key, value) for key in values for value in values[key]]
         if self.num_needles == 1 and len(pairs) > 1:
-            # Each needle where it would be if it were alone.
+            # Each needle at the place that it would have alone.
             placed = sorted((depth_of(index * queries + at), key) for at, key in enumerate(numbers))
             pairs = [pairs[key] for _, key in placed]
             depths: list[float] = [depth for depth, _ in placed]

@@ -70,7 +70,7 @@ def model(number: int, given: argparse.Namespace):
 def searched(number: int, given: argparse.Namespace) -> tuple:
     """Search for a drawn model, and return how it went."""
     lengths, curve, truth, queries, rng = model(number, given)
-    search = Search(RULER, lengths, confidence=given.confidence, queries=queries)
+    search = Search(RULER, lengths, queries=queries)
     for length in search.rounds(SHARE):
         scores = []
         for task, rate in zip(RULER, truth[lengths.index(length)], strict=True):
@@ -92,7 +92,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("published", help="a CSV file with a column for each length")
     parser.add_argument("--models", type=int, default=1000)
-    parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--queries", type=int, default=QUERIES, help="on one context, at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=1)

@@ -30,7 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from rulerlib.errors import ParameterError
+NEEDED = math.log(20)
+"""The logarithm of the money that rejects a hypothesis at the 5% level."""
 
 HALVINGS = 8
 """Stakes, each half of the one before: the best stake is then at most a factor 1.4 away. The
@@ -66,18 +67,5 @@ class Wealth:
 
     @property
     def log(self) -> Any:
-        """The logarithm of the money; the hypothesis is rejected at ``log(1 / error rate)``."""
+        """The logarithm of the money; the hypothesis is rejected at `NEEDED`."""
         return np.logaddexp.reduce(self._logs, axis=0)
-
-
-def needed(confidence: float) -> float:
-    """Return the logarithm of the money that rejects a hypothesis at a confidence.
-
-    Raises
-    ------
-    ParameterError
-        If the confidence is not between 0 and 1.
-    """
-    if not 0 < confidence < 1:
-        raise ParameterError("confidence", confidence, "above 0 and below 1")
-    return math.log(1 / (1 - confidence))

@@ -15,7 +15,6 @@ holds whenever you stop.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from argparse import ArgumentParser
@@ -29,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from rulerlib import analysis, commands, files
-from rulerlib.betting import Wealth, needed
+from rulerlib.betting import NEEDED, Wealth
 from rulerlib.errors import (
     DataError,
     ParameterError,
@@ -76,19 +75,21 @@ class Gate:
         Names of the tasks.
     margin
         In points of 100: a model that is worse by less is as good.
-    confidence
-        The probability that a verdict is right, for ``worse`` and ``as good`` separately.
+
+    Attributes
+    ----------
+    count
+        The number of questions.
     """
 
     # Share of the money that is bet on all tasks together, because a change usually hurts all of
     # them; the rest is bet on the tasks one by one, to find one that broke alone.
     TOGETHER = 0.8
 
-    def __init__(self, tasks: Sequence[str], margin: float = 1.0, confidence: float = 0.95) -> None:
+    def __init__(self, tasks: Sequence[str], margin: float = 1.0) -> None:
         if not 0 < margin < 100:
             raise ParameterError("margin", margin, "above 0 and below 100, in points")
-        self.margin, self.confidence = margin / 100, confidence
-        self._needed = needed(confidence)
+        self.margin = margin / 100
         # Most of the money is on the largest stake, because a broken cache or engine loses nearly
         # every question.
         self._tasks = {task: Wealth(share=0.6) for task in tasks}
@@ -96,6 +97,7 @@ class Gate:
         # Equal answers win little against "worse by the margin or more", so nearly all is at stake.
         self._close = Wealth(largest=0.99, share=0.6)
         self._differences: Counter[float] = Counter()
+        self.count = 0
 
     def add(self, task: str, difference: float) -> None:
         """Add a question: the first model's score minus the second's, from -1 to 1.
@@ -107,11 +109,7 @@ class Gate:
         self._all.bet(difference)
         self._close.bet((self.margin - difference) / (1 - self.margin))
         self._differences[difference] += 1
-
-    @property
-    def count(self) -> int:
-        """The number of questions."""
-        return self._differences.total()
+        self.count += 1
 
     @property
     def evidence(self) -> float:
@@ -122,8 +120,8 @@ class Gate:
 
     @property
     def worse_tasks(self) -> list[str]:
-        """The tasks in which the second model is worse, at the confidence for all together."""
-        limit = self._needed + math.log(len(self._tasks))
+        """The tasks in which the second model is worse, with 95% confidence for all together."""
+        limit = NEEDED + math.log(len(self._tasks))
         return [task for task, wealth in self._tasks.items() if wealth.log >= limit]
 
     @property
@@ -134,7 +132,7 @@ class Gate:
         for difference, count in self._differences.items():
             larger.bet((difference - means) / (1 + means), count)
             smaller.bet((means - difference) / (1 - means), count)
-        limit = self._needed + math.log(2)
+        limit = NEEDED + math.log(2)
         kept = means[(larger.log < limit) & (smaller.log < limit)]
         low, high = float(kept[0]), float(kept[-1])
         return (-1.0 if low == means[0] else low), (1.0 if high == means[-1] else high)
@@ -142,9 +140,9 @@ class Gate:
     @property
     def verdict(self) -> str:
         """`WORSE` if some task is worse, `AS_GOOD` if the mean difference is below the margin."""
-        if self.evidence >= self._needed:
+        if self.evidence >= NEEDED:
             return WORSE
-        return AS_GOOD if self._close.log >= self._needed else UNDECIDED
+        return AS_GOOD if self._close.log >= NEEDED else UNDECIDED
 
 
 # --- Asking both models ----------------------------------------------------------------------
@@ -158,7 +156,6 @@ def asked(
     output: str | Path = "runs/compare",
     margin: float = 1.0,
     max_samples: int = 200,
-    confidence: float = 0.95,
     seed: int = 42,
 ) -> Comparison:
     """Ask two models until the verdict is clear; answers are cached in the output folder.
@@ -175,8 +172,8 @@ def asked(
         The questions; ``lengths`` in tokens.
     output
         A folder; the answers are written to ``a`` and ``b`` in it.
-    margin, confidence
-        See `Gate`; ``margin`` in points of 100.
+    margin
+        See `Gate`.
     max_samples
         At most this many questions of each task at each length.
 
@@ -192,13 +189,9 @@ def asked(
     runs_b = runs_of(second, Path(output) / "b", tasks, lengths, seed)
     tokenizer, other = runs_a[0].loaded_engine.tokenizer, runs_b[0].loaded_engine.tokenizer
     if tokenizer.fingerprint != other.fingerprint:
-        raise ParameterError(
-            "models",
-            f"'{tokenizer.name}' and '{other.name}'",
-            "two that count tokens alike: otherwise their prompts differ"
-            " ('tokenizer' is an option of the engine 'openai')",
-        )
-    gate = Gate([task_label(cell.settings()) for cell in runs_a[0].cells], margin, confidence)
+        names = f"'{tokenizer.name}' and '{other.name}'"
+        raise ParameterError("tokenizer", names, "the same for both, or their prompts differ")
+    gate = Gate([task_label(cell.settings()) for cell in runs_a[0].cells], margin)
     rounds, before = list[pd.DataFrame](), 0
     with Progress(max_samples, "A and B") as bar:
         while gate.verdict == UNDECIDED and before < max_samples:
@@ -206,19 +199,16 @@ def asked(
             count = min(max_samples, before + max(1, before // 4))
             for run_a, run_b in zip(runs_a, runs_b, strict=True):
                 pairs = joined(answered(run_a, before, count), answered(run_b, before, count))
-                rounds.append(pairs)
-            for pairs in rounds[-len(runs_a) :]:
                 for task, difference in zip(pairs["task"], pairs["difference"], strict=True):
                     gate.add(task, difference)
+                rounds.append(pairs)
             bar.set_description_str(f"A and B, {gate.verdict}")
             bar.update(count - before)
             before = count
     return Comparison(gate, pd.concat(rounds, ignore_index=True))
 
 
-def stored(
-    first: str | Path, second: str | Path, margin: float = 1.0, confidence: float = 0.95
-) -> Comparison:
+def stored(first: str | Path, second: str | Path, margin: float = 1.0) -> Comparison:
     """Compare the answers in two folders of runs over the tasks they share; no model is queried.
 
     A question asked at several lengths or several times counts once, with its mean difference; so
@@ -234,7 +224,7 @@ def stored(
     pairs = joined(*(scored(analysis.read_predictions(folder)) for folder in (first, second)))
     if pairs.empty:
         raise ParameterError("models", f"{first} and {second}", "two with questions in common")
-    gate = Gate(pairs["task"].unique().tolist(), margin, confidence)
+    gate = Gate(pairs["task"].unique().tolist(), margin)
     questions = drawn(pairs, ["task", "seed"])["difference"].mean().reset_index()
     for task, difference in zip(questions["task"], questions["difference"], strict=True):
         gate.add(task, difference)
@@ -332,16 +322,15 @@ class Comparison:
         gate, margin = self.gate, 100 * self.gate.margin
         low, high = (100 * bound for bound in gate.interval)
         where = f" in {', '.join(gate.worse_tasks)}" if gate.worse_tasks else ""
-        points = "1 point" if margin == 1 else f"{margin:g} points"
         verdict = {
             WORSE: f"B is worse than A{where}",
-            AS_GOOD: f"B is as good as A: it is not worse by more than {points}",
+            AS_GOOD: f"B is as good as A: it is not worse by more than {margin:g} of 100 points",
             UNDECIDED: "It is undecided whether B is worse than A",
         }[gate.verdict]
         return (
             f"{verdict}. {gate.count:,} questions of {', '.join(self.pairs['task'].unique())};"
             f" A's mean minus B's is {100 * self.difference:.1f} points"
-            f" ({100 * gate.confidence:g}% interval at any time: {low:.1f} to {high:.1f})."
+            f" (95% interval at any time: {low:.1f} to {high:.1f})."
         )
 
     def told(self) -> dict[str, Any]:
@@ -352,12 +341,11 @@ class Comparison:
         )
         lost = self.pairs[self.pairs["difference"] > 0]
         lost = lost[["task", "language", "length", "seed", "index", "pred_a", "pred_b"]]
-        tables = {"cells": cells.reset_index(), "lost": lost}
         return {
             "verdict": gate.verdict, "questions": gate.count, "difference": self.difference,
             "interval": gate.interval, "worse_tasks": gate.worse_tasks,
-            "margin": 100 * gate.margin, "confidence": gate.confidence,
-            **{name: json.loads(table.to_json(orient="records")) for name, table in tables.items()},
+            "margin": 100 * gate.margin,
+            "cells": cells.reset_index().to_dict("records"), "lost": lost.to_dict("records"),
         }  # fmt: skip
 
 
@@ -377,7 +365,6 @@ def given_model(text: str) -> dict[str, Any] | Path:
 def options(parser: ArgumentParser, tasks: str, output: str) -> None:
     """Add the options that this command shares with ``rulerlib effective``."""
     parser.add_argument("--tasks", default=tasks, help="names with commas between them")
-    parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--output", default=output, help="a folder")
 
@@ -404,7 +391,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         first, second = map(given_model, typed)
         if isinstance(first, Path) and isinstance(second, Path):
-            comparison = stored(first, second, given["margin"], given["confidence"])
+            comparison = stored(first, second, given["margin"])
         elif isinstance(first, Path) or isinstance(second, Path):
             models = " and ".join(typed)
             raise ParameterError("models", models, "both folders of runs, or both models")

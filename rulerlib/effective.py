@@ -36,7 +36,7 @@ import numpy as np
 
 from rulerlib import commands, files
 from rulerlib.analysis import THRESHOLD, read_predictions
-from rulerlib.betting import Wealth, needed
+from rulerlib.betting import NEEDED, Wealth
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
 from rulerlib.errors import ParameterError, number, numbers, whole_number
 from rulerlib.predict import Progress
@@ -75,8 +75,6 @@ class Search:
         In tokens.
     threshold
         The average that an effective length exceeds, in percent.
-    confidence
-        The probability that the true outcome is never rejected.
     queries
         The number of questions about one context, for tasks that share contexts. A draw is then
         their mean score.
@@ -95,12 +93,10 @@ class Search:
         tasks: Sequence[str],
         lengths: Sequence[int],
         threshold: float = THRESHOLD,
-        confidence: float = 0.95,
         queries: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.tasks, self.lengths = list(tasks), sorted(lengths)
-        self.threshold, self.confidence = threshold / 100, confidence
-        self._needed = needed(confidence)
+        self.threshold = threshold / 100
         self.queries = np.array([queries.get(task, 1) for task in self.tasks])
         self.path = list[dict[str, Any]]()
         self.sums = np.zeros((len(self.lengths), len(self.tasks)))
@@ -177,7 +173,7 @@ class Search:
         They hold at any time and for all lengths together. A length with few answers is bounded by
         its neighbours, because averages fall with the length.
         """
-        limit = self._needed + math.log(2 * len(self.lengths))
+        limit = NEEDED + math.log(2 * len(self.lengths))
         half = 0.5 / len(AVERAGES)
         lows = [AVERAGES[bet.log[1:] < limit].min(initial=1) - half for bet in self._above]
         highs = [AVERAGES[bet.log[1:] < limit].max(initial=0) + half for bet in self._below]
@@ -219,7 +215,7 @@ class Search:
             self._below[place].bet(np.where(self._claims >= average, -gain / (1 - smallest), 0))
         self.sums[place] += scores
         self.counts[place] += 1
-        self._rejected |= self.evidence() >= self._needed
+        self._rejected |= self.evidence() >= NEEDED
         row = {"length": length, "draws": len(scores), "mean": float(np.mean(scores))}
         self.path.append({**row, "left": str(self), "tokens": self.spent})
 
@@ -228,16 +224,16 @@ class Search:
         left = self.candidates
         return {
             "effective": str(self), "low": left[0], "high": left[-1],
-            "confidence": self.confidence, "threshold": 100 * self.threshold,
+            "threshold": 100 * self.threshold,
             "answers": self.answers, "tokens": self.spent, "computed": self.computed,
             "share": self.spent / self.design, "path": self.path,
         }  # fmt: skip
 
     def sentence(self) -> str:
-        """Return the result, its confidence and its cost as a sentence."""
+        """Return the result, and its cost as a sentence."""
         return (
             f"Effective length {self} (average above {100 * self.threshold:g}%,"
-            f" {100 * self.confidence:g}% confidence at any time): {self.answers:,} answers,"
+            f" 95% confidence at any time): {self.answers:,} answers,"
             f" at most {self.spent / 1e6:,.1f} million tokens ({self.computed / 1e6:,.1f} if"
             f" contexts are read once), {100 * self.spent / self.design:.2g}% of RULER's design."
         )
@@ -249,7 +245,6 @@ def find(
     tasks: str | Sequence[str] = "ruler",
     output: str | Path = "runs/effective",
     threshold: float = THRESHOLD,
-    confidence: float = 0.95,
     share: float = SHARE,
     seed: int = 42,
     queries: int = QUERIES,
@@ -269,7 +264,7 @@ def find(
         See `rulerlib.tasks.names`.
     output
         A folder for questions and answers.
-    threshold, confidence
+    threshold
         See `Search`.
     share
         The search gives up at this share of the tokens of RULER's design, above 0 and at most 1.
@@ -307,7 +302,7 @@ def find(
         run = replace(runs[length], tasks=task, queries_per_context=size)
         return float(answered(run, number * size, (number + 1) * size)["value"].mean())
 
-    search = Search(chosen, lengths, threshold, confidence, shared)
+    search = Search(chosen, lengths, threshold, shared)
     with Progress(round(share * search.design), f"effective length {search}") as bar:
         for length in search.rounds(share):
             before, rounds = search.spent, int(search.counts[search.lengths.index(length), 0])

@@ -18,12 +18,12 @@ LENGTHS = [4096, 8192, 16384, 32768]
 TASKS = [f"task {number}" for number in range(6)]
 
 
-def searched(curve, rng, confidence=0.95):
+def searched(curve, rng):
     """A search for a simulated model with an average at each length; tasks differ."""
     spread = rng.uniform(-1, 1, len(TASKS))
     spread = 0.9 * (spread - spread.mean()) * np.minimum(curve, 1 - np.array(curve))[:, None]
     rates = np.clip(np.array(curve)[:, None] + spread, 0, 1)
-    search = Search(TASKS, LENGTHS, confidence=confidence)
+    search = Search(TASKS, LENGTHS)
     for length in search.rounds(SHARE):
         search.add(length, rng.random(len(TASKS)) < rates[LENGTHS.index(length)])
     return search
@@ -43,9 +43,7 @@ def test_the_truth_remains_and_no_length_far_below_the_threshold_is_claimed():
 
 
 def test_published_averages_cost_what_the_page_says():
-    given = argparse.Namespace(
-        published="book/data/published_ruler.csv", seed=0, queries=QUERIES, confidence=0.95
-    )
+    given = argparse.Namespace(published="book/data/published_ruler.csv", seed=0, queries=QUERIES)
     rows = np.array([searched_published(number, given)[:4] for number in range(40)])
     assert np.median(rows[:, 0]) < 0.03
     assert rows[:, 2:].all(axis=1).sum() >= 37
@@ -110,16 +108,14 @@ def test_a_folder_of_runs_can_take_the_place_of_a_model(tmp_path, capsys):
     assert told["answers"] < 3 * 2 * 40 / 2
     # If its answers run out, the remaining outcomes are printed.
     capsys.readouterr()
-    words += ["--tasks", "vt", "--share", "1", "--threshold", "20", "--confidence", "0.999999"]
+    words += ["--tasks", "vt", "--share", "1", "--threshold", "20"]
     assert main(words) == 0
-    assert "the answers of the folder, are used up" in capsys.readouterr().out
-    assert main([words[0], "--tasks", "vt", "--lengths", "900,1000"]) == 2
-    assert "lengths" in capsys.readouterr().err
+    assert "Effective length " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("values", "name"), [
     ({"lengths": [900]}, "lengths"), ({"lengths": [900, 900]}, "lengths"),
-    ({"threshold": 120}, "threshold"), ({"confidence": 1}, "confidence"),
+    ({"threshold": 120}, "threshold"),
     ({"share": 0}, "share"),
     ({"seed": -1}, "seed"), ({"tasks": "nihah"}, "tasks"),
     ({"stated": {"model": "r", "engine": "reference", "length": 900}}, "models"),
@@ -130,11 +126,3 @@ def test_mistakes_are_one_line(values, name, tmp_path):
     with pytest.raises(ParameterError, match=name):
         find(**given)
     assert not [*tmp_path.iterdir()]
-
-
-def test_the_command_prints_the_result(tmp_path, capsys):
-    words = ["model=r,engine=reference,language=en", "--lengths", "600,1200", "--tasks", "vt"]
-    assert main([*words, "--output", str(tmp_path)]) == 0
-    after, path = capsys.readouterr().out.splitlines()
-    assert after.startswith("Effective length ")
-    assert path == str(tmp_path / "effective.json")

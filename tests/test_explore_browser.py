@@ -23,7 +23,7 @@ expect = playwright.expect
 def address(tmp_path_factory):
     """The address of the explorer, served from a subfolder as on a file share."""
     place = tmp_path_factory.mktemp("served")
-    explore.write(write_runs(place / "runs"), place / "some" / "where", prompts=True)
+    explore.write(write_runs(place / "runs"), place / "some" / "where")
     shutil.rmtree(place / "runs")
     with served(place) as address:
         yield f"{address}/some/where/index.html"
@@ -69,7 +69,7 @@ def reader(browser, address):
         assert all(url.startswith((address.rsplit("/", 1)[0], "blob:")) for url in each.fetched)
 
 
-def test_the_table_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_path):
+def test_the_table_sorts_and_filters_and_the_address_keeps_the_view(reader):
     own = reader(viewport={"width": 1280, "height": 900})
     page = own.page
     assert len(own.column(1)) == 10
@@ -77,24 +77,13 @@ def test_the_table_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_
     header = page.locator("th", has_text="mean, %")
     expect(header).to_have_attribute("aria-sort", "descending")
     assert own.column(3) == ["71.4"] * 6 + ["28.6"] * 4
-    # The focus stays on the column's name.
-    page.keyboard.press("Enter")
-    expect(header).to_have_attribute("aria-sort", "ascending")
-    assert own.column(3) == ["28.6"] * 4 + ["71.4"] * 6
     own.choose("model", "poor")
     expect(page.locator("#table tbody tr")).to_have_count(4)
     own.choose("language", "da")
     expect(page.locator("#table tbody tr")).to_have_count(2)
     assert own.view() == "#sort=mean&model=poor&language=da"
-    with page.expect_download() as download:
-        page.get_by_role("button", name="CSV").click()
-    download.value.save_as(tmp_path / "shown.csv")
-    first, *rest = (tmp_path / "shown.csv").read_text("utf-8").splitlines()
-    assert first == "task,length,mean,low,high,n,model,language,measure"
-    assert [line.split(",")[1] for line in rest] == ["400", "800"]
     page.go_back()
     expect(page.locator("#table tbody tr")).to_have_count(4)
-    expect(page.locator("select[name=language]")).to_have_value("")
     page.get_by_role("button", name="Show all").click()
     page.get_by_label("complete models only").check()
     expect(page.locator("#table tbody tr")).to_have_count(6)
@@ -110,28 +99,14 @@ def test_answers_can_be_read_with_the_keyboard_alone(reader, address):
     link.focus()
     page.keyboard.press("Enter")
     expect(page.locator("#sample h3")).to_contain_text("Sample 0: ✗")
-    for wanted in ("2", "3", "5"):
+    for wanted in ("2", "3"):
         page.keyboard.press("n")
         expect(page.locator("#sample h3")).to_contain_text(f"Sample {wanted}: ✗")
-    page.keyboard.press("p")
-    expect(page.locator("#sample h3")).to_contain_text("Sample 3: ✗")
-    assert "cell=poor|da|800|niah_single_2" in own.view()
     assert own.view().endswith("sample=3")
     assert page.locator("#samples li").count() == 7
     page.get_by_label("wrong only").focus()
     page.keyboard.press("Space")
     expect(page.locator("#samples li")).to_have_count(5)
-    # Wrong answers can be searched.
-    wanted = page.get_by_role("group", name="Reference").inner_text()
-    page.get_by_label("Text in the answer, the reference or the mistake").fill(wanted.upper())
-    expect(page.locator("#samples li")).to_have_count(1)
-    expect(page.locator("#sample")).to_contain_text(wanted)
-    page.keyboard.press("Escape")
-    page.keyboard.press("Escape")
-    expect(page.locator("#cell")).to_be_hidden()
-    page.wait_for_function("location.hash === ''")
-    page.go_back()
-    expect(page.locator("#cell")).to_be_visible()
     # The address can be shared.
     other = reader("cell=poor|da|800|niah_single_2&sample=4")
     expect(other.page.locator("#sample h3")).to_contain_text("Sample 4: ✓ right")
@@ -149,12 +124,7 @@ def test_answers_are_shown_as_text_and_parts_are_marked(reader):
     expect(prompt.locator("mark.needle")).to_have_count(4)
     assert {*wanted} <= {*prompt.locator("mark.value").all_inner_texts()}
     assert "niah_multiquery" in page.locator("#sample code").inner_text()
-    folded = prompt.inner_text()
-    assert "characters …" in folded
-    page.get_by_role("button", name="Whole prompt").click()
-    expect(prompt.locator(".gap")).to_have_count(0)
-    assert len(prompt.inner_text()) > len(folded)
-    assert {*wanted} <= {*prompt.locator("mark.value").all_inner_texts()}
+    assert "characters …" in prompt.inner_text()
 
 
 @pytest.fixture(scope="module")
@@ -187,12 +157,6 @@ def test_the_leaderboard_sorts_filters_and_draws_claims(browser, board):
     order = {row["model"]: (row["reach"], row["avg"]) for row in published}
     shown = [name.split("\n")[0] for name in names.all_inner_texts()]
     assert [order[name] for name in shown] == sorted(order.values(), reverse=True)
-    page.get_by_role("button", name="128K", exact=True).click()
-    expect(page.locator("th", has_text="128K")).to_have_attribute("aria-sort", "descending")
-    values = page.locator("#table tbody td:nth-child(9)").all_inner_texts()
-    measured = [float(value) for value in values if value != "–"]
-    assert measured == sorted(measured, reverse=True)
-    assert values[len(measured) :] == ["–"] * (len(values) - len(measured)), "missing ones last"
     page.locator("select[name=claimed]").select_option(str(1024**2))
     claiming = [row for row in published if row.get("claimed", 0) >= 1024**2]
     expect(rows).to_have_count(len(claiming))
@@ -201,6 +165,4 @@ def test_the_leaderboard_sorts_filters_and_draws_claims(browser, board):
     said = drawn.get_attribute("aria-label")
     for row in claiming:
         assert f"{row['model']}, en: claims 1M, effective {row['effective']}" in said
-    page.go_back()
-    expect(rows).to_have_count(len(published))
     assert not wrong

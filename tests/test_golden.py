@@ -171,7 +171,7 @@ def tables() -> Iterator[tuple[str, str]]:
         for name, table in shown.items():
             plain = table.drop(columns=[c for c in table if c in ("file", "parts")])
             yield name, digest([*map(str, plain)], plain.to_csv(float_format="%.9g"))
-        site.write(runs, Path(place) / "out", prompts=True)
+        site.write(runs, Path(place) / "out")
         for path in sorted((Path(place) / "out").rglob("*.json")):
             name = path.relative_to(Path(place) / "out").as_posix()
             content = json.loads(path.read_text("utf-8"))

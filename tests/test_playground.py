@@ -63,20 +63,18 @@ def seen(markup):
     return reader
 
 
-@pytest.mark.parametrize("depth", [0, 33, 100])
 @pytest.mark.parametrize("haystack", ["essay", "noise", "needle"])
-def test_a_prompt_matches_the_dataset(haystack, depth):
+def test_a_prompt_matches_the_dataset(haystack):
     play = make(language="en", haystack=haystack, seed=7)
-    play.set(depth=depth, index=3, length=1024, num_distractors=2)
-    knobs = {"haystack": haystack, "depth": depth, "num_needle_k": 3}
+    play.set(depth=33, index=3, length=1024, num_distractors=2)
+    knobs = {"haystack": haystack, "depth": 33, "num_needle_k": 3}
     data = Dataset("niah_single_2", 1024, "en", "words", 4, seed=7, knobs=knobs)
     assert play.sample == data[3]
     assert play.sample.length_w_model_temp <= 1024
 
 
-@pytest.mark.parametrize("haystack", ["essay", "noise", "needle"])
-def test_a_needle_can_be_your_own(haystack):
-    play = make(language="en", depth=50, haystack=haystack, **SHED)
+def test_a_needle_can_be_your_own():
+    play = make(language="en", depth=50, **SHED)
     sample = play.sample
     assert sample.outputs == ["4711"]
     (part,) = sample.parts_of("needle")
@@ -93,16 +91,9 @@ def test_a_notebook_sets_the_format():
     play.model = Reader(tokenizer=play.model.tokenizer)
     play.ask()
     assert play.model.asked == [play.sample.input]
-    with pytest.raises(ParameterError, match="thinking_tokens is 5, but must be 0"):
-        Playground.from_notebook({"chat": False, "thinking_tokens": 5})
     chosen = PromptFormat(thinking_tokens=24, answer_prefix="user")
     with pytest.raises(ParameterError, match="length is 1024, but must be at most 1000"):
         Playground(Reader(limit=1024), length=1024, format=chosen)
-
-
-def test_texts_are_read_from_a_folder(tmp_path):
-    (tmp_path / "one.txt").write_text("Der var engang en kat. Den sov.", "utf-8")
-    assert "Der var engang en kat." in make(texts=str(tmp_path)).sample.input
 
 
 BAD = [
@@ -130,6 +121,7 @@ def test_errors_are_one_sentence_and_change_nothing(changes, said):
 
 def test_a_value_must_not_be_in_the_haystack(tmp_path):
     (tmp_path / "one.txt").write_text("Her står 4711 allerede. Og mere.", "utf-8")
+    assert "Og mere." in make(texts=str(tmp_path)).sample.input
     with pytest.raises(ParameterError, match="value is '4711'"):
         make(texts=str(tmp_path), **SHED)
 
@@ -166,7 +158,6 @@ def test_page_shows_the_prompt_the_answer_and_the_heatmap():
     assert page.play.setting.depth == 100
     page.fill.click()
     assert len(page.play.answers) == 6
-    page.check()
 
 
 def test_page_shows_errors_of_the_model():
@@ -176,13 +167,10 @@ def test_page_shows_errors_of_the_model():
     play = make(model=Reader(fail))
     page = Page(play)
     page.ask.click()
-    page.check()
     assert "the file is damaged" in seen(page.message.value).text
     play.model.said = lambda prompt: 1 / 0
     page.ask.click()
     assert "ZeroDivisionError" in seen(page.message.value).text
-    with pytest.raises(ZeroDivisionError):
-        page.check()
     play.model.said = lambda prompt: "12"
     page.ask.click()
     assert "12" in seen(page.answer.value).text
@@ -195,7 +183,6 @@ def test_text_of_users_and_models_is_escaped():
     page.controls["question"].value = EVIL
     page.controls["needle"].value = f"{EVIL} 4711."
     page.ask.click()
-    page.check()
     assert EVIL in seen(page.prompt.value).text
     assert EVIL in seen(page.answer.value).text
     page.controls["value"].value = EVIL + "x"

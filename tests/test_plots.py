@@ -7,7 +7,6 @@ import re
 from itertools import pairwise
 
 import pytest
-from helpers_model import ROOT
 
 np = pytest.importorskip("numpy")
 pd = pytest.importorskip("pandas")
@@ -40,7 +39,7 @@ def panels(figure):
     return [axes for axes in figure.axes if axes.images and axes.get_title()]
 
 
-@pytest.mark.parametrize("tasks", [["a"], list("abc"), list("abcdefgh")])
+@pytest.mark.parametrize("tasks", [["a"], list("abcd")])
 def test_the_heatmap_is_its_table(tasks):
     table = analysis.by_depth(scores(tasks))
     figure = plots.heatmap(table, title="title")
@@ -81,12 +80,6 @@ def test_better_is_lighter_everywhere():
     light = [lightness(shades(step / 255)) for step in range(256)]
     assert all(after > before for before, after in pairwise(light))
     assert light[-1] - light[0] > 50
-
-
-def test_the_heatmap_of_the_explorer_has_the_same_colours():
-    script = (ROOT / "rulerlib" / "explore" / "static" / "charts.js").read_text("utf-8")
-    (shades,) = re.findall(r"^const SHADES = \[(.*)\];$", script, re.MULTILINE)
-    assert tuple(f"#{shade}" for shade in re.findall(r"\w+", shades)) == plots.RED_GREEN
 
 
 def test_curves_show_means_and_intervals():

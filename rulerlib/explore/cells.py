@@ -27,9 +27,6 @@ from rulerlib.tokens import thousands
 NAMES = ("model", "language", "task")
 """The columns of names, which are stored once, under ``names``, and as indices in their column."""
 
-MOST_MODELS = 10
-"""Models that are compared two by two; each further one is compared with the first alone."""
-
 STUDY = ": "
 """The separator between the names of a study and its task."""
 
@@ -95,19 +92,6 @@ def _rounded(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, list[Any]]:
     return {name: [_plain(value) for value in rows[name]] for name in names}
 
 
-def pairs(models: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the models that are compared, two by two.
-
-    The first `MOST_MODELS` models are compared two by two; all others are compared with the first
-    alone, so that the number of comparisons stays readable.
-
-    >>> pairs("abc")
-    [('a', 'b'), ('a', 'c'), ('b', 'c')]
-    """
-    further = [(models[0], other) for other in models[MOST_MODELS:]]
-    return [*combinations(models[:MOST_MODELS], 2), *further]
-
-
 def comparisons(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield every comparison of two models, and of two languages of one model.
 
@@ -124,7 +108,7 @@ def comparisons(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     # Only the compared measures: a table of all is several times as large.
     primary = analysis.of_measure(table)
     models = {str(name): rows for name, rows in primary.groupby("model", sort=False)}
-    for first, second in pairs([*models]):
+    for first, second in combinations(models, 2):
         rows = analysis.paired(pd.concat([models[first], models[second]]), first, second)
         if len(rows):
             rows = rows.rename(columns={first: "first", second: "second"})

@@ -4,8 +4,7 @@
 shows; ``leaderboard.json``, the rows of the leaderboard;
 ``measures/<number>.json``, the means of a further measure; ``pairs/<number>.json``, a comparison;
 ``answers/<cell>/cell.json``, what the samples of a cell have in common, and
-``answers/<cell>/<number>.json``, as many at a time as ``CHUNK`` says;
-``prompts/<cell>/<index>.txt``, the whole prompt of a sample, if requested.
+``answers/<cell>/<number>.json``, as many at a time as ``CHUNK`` says.
 
 All files are written to a temporary folder and moved at the end, so a killed command leaves the old
 folder intact.
@@ -27,7 +26,6 @@ import rulerlib
 from rulerlib import analysis, commands, files
 from rulerlib.analysis import BY
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.escaping import visible
 from rulerlib.explore import answers, cells
 from rulerlib.samples import Prediction
 
@@ -36,7 +34,7 @@ CHUNK = 50
 
 STATIC = Path(__file__).parent / "static"
 
-_OURS = ("answers", "measures", "pairs", "prompts")
+_OURS = ("answers", "measures", "pairs")
 
 _MARK = "cells.json"
 """The file by which a folder is known as one of ours."""
@@ -45,7 +43,6 @@ _MARK = "cells.json"
 def write(
     folders: str | Path | Sequence[str | Path],
     out: str | Path,
-    prompts: bool = False,
     home: str | None = None,
     stored: Sequence[tuple[dict[str, Any], Prediction]] = (),
 ) -> tuple[int, int]:
@@ -59,8 +56,6 @@ def write(
         A folder of runs, or several.
     out
         A new folder, or one written by an earlier call, which is replaced; other files in it stay.
-    prompts
-        Whether to write every full prompt as a separate file.
     home
         The address of the page that leads here, from ``out``. Default: none.
     stored
@@ -92,12 +87,7 @@ def write(
         table = _named_by_study(analysis.scores(_predictions(folders, stored)))
         if table.empty:
             raise ParameterError("runs", str(folders), "a folder in which there are answers")
-        for name in {*table["model"], *table["language"], *table["task"]}:
-            if visible(name) != name:
-                allowed = f"a folder in which all names can be seen, unlike {name!r}"
-                raise ParameterError("runs", str(folders), allowed)
-        shown = {"rulerlib": rulerlib.__version__, **cells.columns(table), "prompts": prompts}
-        shown["home"] = home
+        shown = {"rulerlib": rulerlib.__version__, **cells.columns(table), "home": home}
         numbers = {key: number for number, key in enumerate(cells.keys(table))}
         for number, measure in enumerate(shown["measures"]):
             means = cells.of_measure(table, measure, numbers)
@@ -107,7 +97,7 @@ def write(
             shown["pairs"].append({name: pair[name] for name in ("kind", "first", "second")})
             _save(target / "pairs" / f"{number}.json", pair)
         predictions = _predictions(folders, stored)
-        samples = _write_answers(table, numbers, predictions, target, prompts)
+        samples = _write_answers(table, numbers, predictions, target)
         _save(target / "leaderboard.json", {"home": home, "rows": cells.board_rows(table)})
         for path in STATIC.iterdir():
             if path.is_file():
@@ -145,7 +135,6 @@ def _write_answers(
     numbers: Mapping[tuple[Any, ...], int],
     predictions: Iterator[tuple[dict[str, Any], Prediction]],
     target: Path,
-    prompts: bool,
 ) -> int:
     """Write the samples of all cells, and return how many there are."""
     judged, count = _judged(table), 0
@@ -158,9 +147,6 @@ def _write_answers(
                 raise DataError("The runs were written while they were read: try again.")
             record = answers.record(prediction, judgement)
             records.append({**record, "command": answers.command(about, prediction.index)})
-            if prompts:
-                whole = target / "prompts" / str(numbers[key]) / f"{prediction.index}.txt"
-                _save_text(whole, prediction.input)
         folder = target / "answers" / str(numbers[key])
         for number, start in enumerate(range(0, len(records), CHUNK)):
             _save(folder / f"{number}.json", records[start : start + CHUNK])
@@ -194,10 +180,7 @@ def _judged(
 def _save(path: Path, values: Any) -> None:
     """Write plain data as JSON; NaN and infinity, which browsers cannot read, become texts."""
     plain = json.loads(json.dumps(values, default=str), parse_constant=str)
-    _save_text(path, json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
-
-
-def _save_text(path: Path, text: str) -> None:
+    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     with files.saving(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8", newline="")
@@ -214,11 +197,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("runs", nargs="+", help="the folders of runs")
     parser.add_argument("out", metavar="folder", help="the new folder")
-    parser.add_argument(
-        "--prompts", action="store_true", help="write every prompt in full, too, as a file each"
-    )
     given = parser.parse_args(arguments)
-    cells, samples = write(given.runs, given.out, given.prompts)
+    cells, samples = write(given.runs, given.out)
     print(f"{given.out}: {samples:,} answers in {cells:,} cells.")
     print(f"To read it: python -m http.server --directory {given.out}")
     return 0

@@ -65,8 +65,6 @@ class AskedParameters:
         The position of the answer prefix, one of `rulerlib.prompts.PLACES`. Default:
         ``"assistant"`` if the provider continues such a message (see `CONTINUES`) and the model
         does not think first; otherwise ``"user"``.
-    texts
-        The user's own text, a file or a folder, for the tasks that read texts.
     """
 
     task: str | Sequence[str] = "all"
@@ -81,7 +79,6 @@ class AskedParameters:
     thinking: bool | None = None
     thinking_tokens: int = 0
     answer_prefix: str | None = None
-    texts: str | None = None
 
 
 @dataclass(frozen=True)
@@ -176,7 +173,6 @@ def pose(family: str | None, provider: str, local: str | None = None, **given: A
             tokenizer or tokens.load("words"),
             asked.num_samples,
             asked.seed,
-            texts=asked.texts if row.reads_texts else None,
             format=form,
             knobs=knobs,
             queries_per_context=asked.queries_per_context,

@@ -22,8 +22,7 @@ STATIC = Path(__file__).with_name("static")
 class Page:
     """A playground with sliders and buttons; the last line of a cell shows it.
 
-    Errors are never silent. A user error is one sentence on the page; any other exception is shown,
-    kept in ``failures`` and raised by `check`.
+    Errors are never silent: each is shown on the page.
 
     Parameters
     ----------
@@ -34,8 +33,6 @@ class Page:
     ----------
     controls
         The widgets by the names of the fields of `rulerlib.playground.Setting`.
-    failures
-        Unexpected exceptions.
 
     Raises
     ------
@@ -44,7 +41,7 @@ class Page:
     """
 
     def __init__(self, play: Playground) -> None:
-        self.play, self.failures = play, list[Exception]()
+        self.play = play
         w = load_package("ipywidgets", "notebook", "The playground's page")
         lengths = [(f"{length:,}", length) for length in play.lengths]
         packs = [(languages.load(code).name, code) for code in languages.available()]
@@ -87,15 +84,6 @@ class Page:
         display(self.box)  # type: ignore[no-untyped-call]
         display(HTML(f"<style>{style}</style><script>{script}</script>"))  # type: ignore[no-untyped-call]
 
-    def check(self) -> None:
-        """Raise the first of ``failures``, if there is one.
-
-        Call it in the last cell of a notebook: executing the notebook then fails if a callback
-        failed.
-        """
-        if self.failures:
-            raise self.failures[0]
-
     def refresh(self) -> None:
         """Draw the state of the playground, for example after a cell has changed it."""
         self._drawing = True
@@ -135,7 +123,6 @@ class Page:
             except Exception as error:
                 words = html.escape(str(error))
                 if not isinstance(error, RulerError):
-                    self.failures.append(error)
                     words = f"Unexpected error: {type(error).__name__}: {words}"
                 self.message.value = f"<div role='alert' class='ruler-bad'>{words}</div>"
 

@@ -66,7 +66,7 @@ async function render() {
   for (const name of ["cell", "sample", "wrong", "text"]) under.delete(name);
   // The filters do not change under an open cell.
   if (drawn !== under.toString()) await draw(values, under.toString());
-  await showSample(values, rows, shown);
+  await showSample(values, rows);
 }
 
 async function draw(values, now) {

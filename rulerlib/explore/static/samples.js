@@ -13,7 +13,7 @@ const nameOf = ([index, repeat]) => (repeat ? `${index}.${repeat}` : String(inde
 const wrong = (sample) => sample[2] < 1;
 
 /** Open the cell of the view, or close the dialog. */
-export async function show(values, rows, shown) {
+export async function show(values, rows) {
   const key = values.get("cell");
   if (!key) {
     open = null;
@@ -27,7 +27,7 @@ export async function show(values, rows, shown) {
   const fresh = open?.row.number !== row.number;
   const listed = await matching(samples, row.number, chunk, values);
   if (view.read().toString() !== values.toString()) return;
-  open = { row, samples, listed, prompts: shown.prompts };
+  open = { row, samples, listed };
   if (fresh) {
     at("cell-title").textContent = `${worded(row.task)}, ${row.length.toLocaleString("en")} tokens`;
     at("cell-said").textContent = `${row.model}, ${row.language}: ${row.measure} ${percent(row.mean)}%`
@@ -126,15 +126,9 @@ const pairs = (values) => Object.entries(values).flatMap(([name, value]) => [
 function detail(record, row) {
   const { language } = row;
   const right = record.score >= 1;
-  const whole = element("button", { type: "button" }, `Whole prompt (${record.characters.toLocaleString("en")} characters)`);
   const prompt = record.pieces.length
     ? block("Prompt", language, ...marked(record.pieces, record.parts, record.characters))
     : [element("h4", {}, "Prompt"), element("p", {}, "The command below recreates it.")];
-  whole.addEventListener("click", async () => {
-    const text = await load(`prompts/${row.number}/${record.index}.txt`);
-    prompt[1].replaceChildren(...marked([[0, text]], record.parts, record.characters));
-    whole.remove();
-  });
   at("sample").replaceChildren(
     element("h3", {}, `Sample ${nameOf([record.index, record.repeat])}: `,
       element("span", { class: right ? "right" : "wrong" }, right ? "✓ right" : `✗ ${record.error || "wrong"}`)),
@@ -142,7 +136,7 @@ function detail(record, row) {
     ...block("Reference", language, record.gold.join("\n")),
     ...(record.thinking ? block("Thinking", language, record.thinking) : []),
     element("h4", {}, "Scores"), element("dl", {}, ...pairs(record.measures)),
-    ...prompt, ...(open.prompts && record.pieces.length > 1 ? [whole] : []),
+    ...prompt,
     element("h4", {}, "About it"), element("dl", {}, ...pairs(record.known)),
     ...(record.command ? block("Recreate its prompt", "en", element("code", {}, record.command)) : []),
   );

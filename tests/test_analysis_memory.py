@@ -59,7 +59,7 @@ def only(table, **wanted):
 
 def test_no_runs_are_a_sentence_and_no_folder_is_an_error(tmp_path):
     empty = tables.read(tmp_path)
-    for made in (*tables.PAGE.values(), tables.fates, tables.capacity):
+    for made in (tables.table, tables.floors, tables.compared, tables.fates, tables.capacity):
         assert "No run here has metrics" in show.table(made(empty)).text
     with pytest.raises(ParameterError, match="a folder that exists"):
         tables.read(tmp_path / "none")

@@ -271,8 +271,8 @@ def test_a_prompt_with_a_leaked_text(student, tmp_path, monkeypatch):
     asked, unasked = bench.asked, job.recipe.first.facts[3].text.upper()
 
     def changed(language, question, texts):
-        text, parts = asked(language, question, texts)
-        return (f"{text} {unasked}" if len(texts) > 4 else text), parts
+        text = asked(language, question, texts)
+        return f"{text} {unasked}" if len(texts) > 4 else text
 
     monkeypatch.setattr(bench, "asked", changed)
     (told,) = finished([job])

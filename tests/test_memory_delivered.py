@@ -31,19 +31,21 @@ def test_taught_texts_state_their_own_facts(suite, code):
         assert needs.stated([whole]) == [{*probe.needs}], "in one text as well"
 
 
-def test_other_words_count_unless_they_contradict_each_other():
+def test_another_wording_counts_unless_a_sentence_contradicts_it():
+    english = languages.load("en")
     episode = Recipe("semantic", 1, 7, "en").first
     (probe,) = episode.probes
-    needs = Needs(episode, probe, languages.load("en"))
-    links = [(fact.value("subject"), fact.value("object"), fact.number) for fact in needs.facts]
-    texts = [f"There is a link between {one} and {two}." for one, two, _ in links]
-    assert needs.stated(texts) == [{number} for *_, number in links]
-    first, last, number = links[-1]
-    others = [name for name in answers_of(episode, probe, languages.load("en")) if name != last]
-    made_up = f"There is a link between {first} and {others[0]}."
-    assert number not in {each for numbers in needs.stated([*texts, made_up]) for each in numbers}
-    listed = f"There is a link between {first} and {', '.join([last, *others])}."
-    assert needs.stated([listed]) == [set()]
+    needs = Needs(episode, probe, english)
+    others = answers_of(episode, probe, english)
+    for relation, fact in zip(probe.facts["path"], needs.facts, strict=True):
+        names = {"a": fact.value("subject"), "b": fact.value("object")}
+        says = english.section("semantic")["relations"][relation]["say"]
+        texts = [say.format(**names) for say in says]
+        assert needs.stated([f"I know. {text}" for text in texts]) == [{fact.number}] * len(says)
+        wrong = next(name for name in others if name != names["b"])
+        made_up = says[0].format(a=names["a"], b=wrong)
+        if made_up not in [each.text for each in episode.facts]:
+            assert needs.stated([*texts, made_up])[0] == set()
 
 
 def made_up(episode, question):

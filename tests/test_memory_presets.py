@@ -12,8 +12,6 @@ from rulerlib import languages
 from rulerlib.errors import ParameterError
 from rulerlib.memory import bench, presets
 from rulerlib.memory.presets import ASKED, asked, leak, load
-from rulerlib.prompts import Decoding
-from rulerlib.samples import of_role
 from rulerlib.store import safe_name
 
 MEMORIES = [name for name in presets.NAMES if name.startswith("memory/")]
@@ -36,7 +34,6 @@ def test_presets_that_are_compared_are_asked_in_the_same_way(name):
     for code in languages.available("memory"):
         pack = languages.load(code)
         assert load(name).format(pack) == load("span_short").format(pack)
-    assert load(name).decoding() == Decoding(tokens_to_generate=8)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -52,15 +49,11 @@ def test_the_command_in_each_file_works(file, capsys):
 @pytest.mark.parametrize("code", languages.available("memory"))
 def test_the_wording_is_that_of_the_language(code):
     pack = languages.load(code)
-    wording = pack.section("memory")["system"]
-    assert load("rag").format(pack).system_prompt == wording["prompt"]
-    english = languages.load("en").section("memory")["system"]["memory"]
-    remembered = load("rag", {"system_prompt": english})
-    assert remembered.format(pack).system_prompt == wording["memory"]
+    assert load("rag").format(pack).system_prompt == pack.section("memory")["system"]
     own = load("rag", {"system_prompt": "Be brief."})
     assert own.format(pack).system_prompt == "Be brief."
     plain = load("rag", {"use_chat_template": False}).format(pack)
-    assert (plain.system_prompt, plain.stop) == (wording["prompt"], ("\n",))
+    assert (plain.system_prompt, plain.stop) == (pack.section("memory")["system"], ("\n",))
 
 
 def test_names_show_changes():
@@ -102,11 +95,9 @@ TEXT = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=20))
 @settings(max_examples=60)
 @given(st.lists(TEXT, max_size=6), TEXT, st.sampled_from(["da", "en"]))
 def test_recalled_texts_are_in_the_prompt_unchanged(texts, question, code):
-    prompt, parts = asked(languages.load(code), question, texts)
-    (part,) = of_role(parts, "question")
-    assert prompt[part.start :] == question
-    context = [prompt[part.start : part.end] for part in of_role(parts, "context")]
-    assert context == ["\n".join(texts)] * bool(texts)
+    prompt = asked(languages.load(code), question, texts)
+    assert "\n".join(texts) in prompt
+    assert prompt.endswith(question)
 
 
 def test_leaks_are_found_in_any_case_and_spacing():

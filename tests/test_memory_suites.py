@@ -63,8 +63,8 @@ def test_a_larger_set_begins_with_a_smaller_one():
 @pytest.mark.parametrize(("suite", "knobs", "said"), [
     ("episodic", {"context_budget": 63}, "is 63, but must be greater than or equal to 64."),
     ("episodic", {"conversation": 1}, "conversation is 1, but must be a valid boolean."),
-    ("episodic", {"corrections": 1}, "corrections is 1, but must be 0 without conversation"),
-    ("episodic", {"sessions": 2, "conversation": True}, "sessions is 2, but must be 1 in a con"),
+    ("episodic", {"facts": 500, "conversation": True}, "facts is 500, but must be at most 400 in"),
+    ("episodic", {"facts": 90_000, "sessions": 2}, "facts is 90000, but must be at most 80000 in"),
     ("episodic", {"unanswerable": 0.1, "facts": 1}, "probes is 1, but must be at most 0, the max"),
     ("semantic", {"hops": 3}, "knob is 'hops'"),
     ("semantic", {"facts": 5}, "facts is 5, but must be at least 6 for"),

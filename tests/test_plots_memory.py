@@ -77,10 +77,12 @@ def test_capacity_is_drawn_by_the_number_of_facts(tmp_path):
         runs(tmp_path, suites=("episodic_capacity",), size=10, taught=facts)
     table = tables.capacity(tables.read(tmp_path))
     right, recalled = panels(plots.capacity(table))
-    assert [line.get_label() for line in right.lines] == list(PRESETS)
+    lines = {axes: dict(zip(axes.get_legend_handles_labels()[1], axes.containers, strict=True))
+             for axes in (right, recalled)}  # fmt: skip
+    assert [*lines[right]] == [f"{name} (n = 10)" for name in PRESETS]
     # A memory that recalls nothing has no line.
-    recalling = [name for name in PRESETS if name not in NONE]
-    assert [line.get_label() for line in recalled.lines] == recalling
+    recalling = [f"{name} (n = 10)" for name in PRESETS if name not in NONE]
+    assert [*lines[recalled]] == recalling
     rag = table[table["preset"] == "rag"]
-    assert right.lines[PRESETS.index("rag")].get_ydata().tolist() == rag["em"].tolist()
-    assert [text.get_text() for text in right.get_xticklabels()] == ["10", "100", "1,000"]
+    assert lines[right]["rag (n = 10)"][0].get_ydata().tolist() == rag["em"].tolist()
+    assert [text.get_text() for text in right.get_xticklabels()] == ["10", "100", "1000"]

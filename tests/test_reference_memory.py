@@ -30,7 +30,7 @@ def questions(suite, language, size=8, profile="default", **changes):
 
 
 def say(language, probe, texts):
-    return answer(CHAT.format(asked(languages.load(language), probe.text, texts)[0]))
+    return answer(CHAT.format(asked(languages.load(language), probe.text, texts)))
 
 
 def right(text, probe, language):
@@ -75,5 +75,5 @@ def test_a_plan_of_a_memory_is_read(language):
     walk = plan["walk"].format(a="A", b="C", moves=word)
     wanted = {"length": "2", "route": 2 * letter, "stand": "C"}
     for kind, text in wanted.items():
-        put = asked(languages.load(language), ask[kind].format(**names), [way, walk])[0]
+        put = asked(languages.load(language), ask[kind].format(**names), [way, walk])
         assert answer(CHAT.format(put)) == text

@@ -6,7 +6,6 @@
 
 The first command prints what would run, the second one is a small run, and the third one compares
 a memory of your own with none, with random texts, with a search, and with the facts themselves.
-Each ends with a page of tables, ``report.html``.
 
 All parameters are checked before anything is taught. An error stops only the piece of work in
 which it occurs. Finished work is skipped, and an interrupted command resumes.
@@ -44,10 +43,12 @@ from rulerlib.samples import Sample
 BESIDE = ("span_short", "random", "rag", "oracle")
 """The presets with which a memory of your own is compared."""
 
-AS_GIVEN = (
-    "suites", "sizes", "seeds", "language", "model", "engine", "root", "primary_em",
-)  # fmt: skip
-"""The options that `rulerlib.memory.work.expand` takes as they are."""
+SETTINGS = (
+    ("knob", "knobs", "a knob of the suites that have it: facts=50"),
+    ("set", "changes", "a setting of the presets that have it: gate=false, k=3"),
+    ("engine-option", "engine_options", "an option of the engine: dtype=float32"),
+)
+"""The options that name a setting, the arguments that they become, and what they are."""
 
 MAX_BARE = 0.1
 """The largest share of questions for which a text may be a bare answer that was never taught."""
@@ -118,7 +119,7 @@ def run_one(job: Work, model: Model, progress: Progress | None = None) -> None:
     """
     with files.lock(job.file(METRICS)):
         path = store.write_questions(Questions(job, model), job.questions_path.parent)
-        asking = job.preset.format(job.pack), job.preset.decoding()
+        asking = job.preset.format(job.pack), job.decoding
         about = job.cell.settings()
         predict.predict(path, model, job.answers_path, *asking, progress=progress, cell=about)
         measures.write(job)
@@ -219,7 +220,7 @@ class Questions:
     def check_room(self, question: str) -> None:
         """Raise a ParameterError if a question does not fit into the budget without any texts."""
         job = self._job
-        least = self._count(asked(job.pack, question, ())[0]) + job.preset.max_new_tokens
+        least = self._count(asked(job.pack, question, ())) + job.preset.max_new_tokens
         if job.budget < least:
             allowed = f"at least {least}, the tokens of a question alone and its answer"
             raise ParameterError("length", job.budget, allowed)
@@ -237,7 +238,7 @@ class Questions:
         self.check_room(probe.text)
         kept = self._fitting(probe.text, [text for text, _ in shown])
         texts = [text for text, _ in shown[kept]]
-        prompt, parts = asked(job.pack, probe.text, texts)
+        prompt = asked(job.pack, probe.text, texts)
         self._check_leaks(prompt, texts, episode)
         whole = prompt + self._frame.prefix(self._prefix)
         return Sample(
@@ -249,7 +250,6 @@ class Questions:
             answer_prefix=self._prefix,
             task=job.recipe.suite,
             language=job.recipe.language,
-            parts=parts,
             golds=[[gold] for gold in probe.golds],
             id=f"{episode.id}/{index % job.recipe.probes}",
             cluster=episode.id,
@@ -272,7 +272,7 @@ class Questions:
             ):
                 return True
             room = job.budget - job.preset.max_new_tokens
-            return self._count(asked(job.pack, question, kept)[0]) > room
+            return self._count(asked(job.pack, question, kept)) > room
 
         return chosen(bisect_left(range(1, len(texts) + 1), True, key=is_too_long))
 
@@ -331,6 +331,7 @@ def _check_recalls(name: str, requests: int, recalls: Recalls, bare: int, episod
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser; its values are the arguments of `rulerlib.memory.work.expand`."""
     parser = commands.parser(
         "rulerlib.memory.bench",
         "[options]",
@@ -347,16 +348,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--language", default="da", metavar="A,B", help="codes of languages (da)")
     add("--model", default="lille", help="a folder, a hub name, or lille")
     add("--engine", default="transformers", help=", ".join(models.ENGINES))
-    add("--length", default="2048", help="tokens of a prompt and its answer (2048)")
+    add("--length", default=2048, type=errors.value, help="tokens of prompt and answer (2048)")
     add("--primary-em", default="norm", metavar="EM", help="norm or raw (norm)")
-    for name, text in (
-        ("--knob", "a knob of the suites that have it"),
-        ("--set", "a setting of the presets that have it: gate=false, k=3"),
-        ("--engine-option", "an option of the engine"),
-    ):
-        add(name, action="append", default=[], metavar="NAME=VALUE", help=text)
     add("--root", default="runs/memory", help="the folder of all runs (runs/memory)")
     add("--dry-run", action="store_true", help="print what would run")
+    for name, target, text in SETTINGS:
+        add(f"--{name}", dest=target, action="append", default=[], metavar="NAME=VALUE", help=text)
     return parser
 
 
@@ -381,16 +378,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0; 1 if a guard or an error stopped some of the work; 2 if a parameter is wrong; 130 after
         Ctrl-C.
     """
-    given = _parser().parse_args(arguments)
-    works = work.expand(
-        presets=[*BESIDE, given.system] if given.system else given.presets,
-        knobs=errors.settings("knob", given.knob, "facts=50"),
-        changes=errors.settings("set", given.set, "k=3"),
-        engine_options=errors.settings("engine-option", given.engine_option, "dtype=float32"),
-        length=errors.value(given.length),
-        **{name: getattr(given, name) for name in AS_GIVEN},
-    )
-    if given.dry_run:
+    given = vars(_parser().parse_args(arguments))
+    system, is_dry = given.pop("system"), given.pop("dry_run")
+    for name, target, _ in SETTINGS:
+        given[target] = errors.settings(name, given[target], "k=3")
+    if system:
+        given["presets"] = [*BESIDE, system]
+    works = work.expand(**given)
+    if is_dry:
         check(works)
         print(*lines(works), sep="\n")
         return 0
@@ -398,12 +393,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(*lines(works), sep="\n")
     for sentence in stopped:
         print(sentence, file=sys.stderr)
-    # It needs pandas.
-    from rulerlib.memory import tables
-
-    path = Path(given.root).expanduser() / "report.html"
-    tables.write_page(path, works)
-    print(f"The page: {path}")
     return 1 if stopped else 0
 
 

@@ -13,17 +13,14 @@ True
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from rulerlib.files import digest
-from rulerlib.languages import Language, names
+from rulerlib.languages import Language, names, pieces_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +149,6 @@ class Episodes(ABC):
 
 Spans = dict[str, tuple[int, int]]
 
-_SLOT = re.compile(r"\{(\w+)\}")
-
 
 def told(template: str, words: Mapping[str, str]) -> tuple[str, Spans]:
     """Return a sentence, and the characters [start, end) of each word that was inserted.
@@ -161,19 +156,12 @@ def told(template: str, words: Mapping[str, str]) -> tuple[str, Spans]:
     >>> told("{b} teaches {a}.", {"a": "Halwen", "b": "Corwin"})
     ('Corwin teaches Halwen.', {'b': (0, 6), 'a': (15, 21)})
     """
-    text, *pieces = _SLOT.split(template)
+    text, *pieces = pieces_of(template)
     spans = Spans()
     for name, rest in zip(pieces[::2], pieces[1::2], strict=True):
         spans[name] = len(text), len(text) + len(words[name])
         text += words[name] + rest
     return text, spans
-
-
-def fingerprint(language: Language, section: str) -> str:
-    """Return a short hash of the sentences and names of a section."""
-    tables = language.section("names")
-    sentences = language.section(section), language.articles
-    return digest([repr(sentences), repr(tables["names"]), repr(tables["format"])])
 
 
 class Names(names.Names):
@@ -183,7 +171,16 @@ class Names(names.Names):
         super().__init__(
             language, int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big")
         )
-        self.people = _people(language)
+        whole = (
+            start + end
+            for table in self.parts["first"].values()
+            for start in table["starts"]
+            for end in table["ends"]
+        )
+        # All first names except those within another, as Alton in Halton.
+        people = {name: name.casefold() for name in whole}
+        together = " ".join(people.values())
+        self.people = [name for name, folded in people.items() if together.count(folded) == 1]
 
     def count(self, kind: str) -> int:
         """Return the number of names of a kind."""
@@ -198,17 +195,3 @@ class Names(names.Names):
     def draw(self, kind: str, rng: Random) -> str:
         """Return a random name."""
         return self.name(kind, rng.randrange(self.count(kind)))
-
-
-@functools.cache
-def _people(language: Language) -> tuple[str, ...]:
-    """Return all first names of a language except those within another, as Alton in Halton."""
-    first = language.section("names")["names"]["first"]
-    people = {
-        start + end: (start + end).casefold()
-        for table in first.values()
-        for start in table["starts"]
-        for end in table["ends"]
-    }
-    together = " ".join(people.values())
-    return tuple(name for name, folded in people.items() if together.count(folded) == 1)

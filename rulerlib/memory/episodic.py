@@ -96,11 +96,11 @@ class Knobs:
     context_budget: int | None = Field(None, ge=64)
 
     def __post_init__(self) -> None:
-        unused = {"sessions": 1, "unanswerable": 0} if self.conversation else {"corrections": 0}
-        for name, value in unused.items():
-            if getattr(self, name) != value:
-                where = "in a conversation" if self.conversation else "without conversation"
-                raise ParameterError(name, getattr(self, name), f"{value} {where}")
+        # There are 288 people with a day each, and with about a dozen things each.
+        most = 400 if self.conversation else 100_000 if self.sessions == 1 else 80_000
+        if self.facts > most:
+            allowed = f"at most {most} in a conversation or in several sessions"
+            raise ParameterError("facts", self.facts, allowed)
 
     @property
     def most_probes(self) -> int:
@@ -245,13 +245,6 @@ class Events(Episodes):
                 self._calendar.append(tuple(form.format(**words) for form in self._table["days"]))
         starts = [-(-part * DAYS // knobs.sessions) for part in range(knobs.sessions + 1)]
         self._days = [*map(range, starts, starts[1:])]
-        # A person has one event a day, and all facts for questions may be in one session.
-        brought = self.knobs.most_probes * (knobs.distractors + 2)
-        least = len(self._people) * min(map(len, self._days)) - brought
-        most = max(0, least * knobs.sessions)
-        if knobs.facts > most:
-            allowed = f"at most {most}, because this language has no more names"
-            raise ParameterError("facts", knobs.facts, allowed)
 
     def episode(self, index: int, probes: int = 1) -> Episode:
         rng = random.Random(f"{self.seed} events {index}")
@@ -470,12 +463,6 @@ class Conversations(Episodes):
         super().__init__(knobs, language, seed)
         self._table = self.wording["conversation"]
         self._things: dict[str, dict[str, str]] = self._table["things"]
-        # Half of all things, so that a free one is found quickly.
-        half = len(self.names.people) * len(self._things) // 2
-        room = half - self.knobs.most_probes * knobs.distractors
-        if knobs.facts > room:
-            allowed = f"at most {max(0, room)} in a conversation in this language"
-            raise ParameterError("facts", knobs.facts, allowed)
 
     def episode(self, index: int, probes: int = 1) -> Episode:
         rng = random.Random(f"{self.seed} conversation {index}")

@@ -66,22 +66,18 @@ COLUMNS = (
 )  # fmt: skip
 """The columns of ``metrics.csv``. What does not apply to a question is empty."""
 
+# The end of a sentence. A day such as "3. maj" continues in lower case.
+_END = re.compile(r"\n|(?<=[.!?])\s+(?=[^\W\d_a-zæøå])")
+
+Meaning = tuple[object, Mapping[str, str]]
+"""What a sentence is about, and the values in it by name."""
+
 UPDATED = ("corrected", "retracted", "update")
 """The kinds of questions about a value that changed; the last fact that they need decides."""
 
 
 class GuardError(RulerError):
     """A guard stopped a run of a memory because its numbers would be misleading."""
-
-
-# The end of a sentence. A day such as "3. maj" continues in lower case.
-_END = re.compile(r"\n|(?<=[.!?])\s+(?=[^\W\d_a-zæøå])")
-
-# The longest sentence that is read.
-_MAX_CHARACTERS = 300
-
-# Values that no question needs: who speaks, and what held before.
-_IGNORED = ("speaker", "old")
 
 
 # ---------------------------------------------------------------- what was delivered
@@ -130,8 +126,6 @@ def _chance(episode: Episode, probe: Probe, language: Language) -> float | None:
     """
     if not probe.needs:
         return 0.0
-    if "optimum" in probe.facts and probe.kind != "stand":
-        return None
     values = {*answers_of(episode, probe, language)}
     return 1 / len(values) if values else None
 
@@ -162,13 +156,11 @@ def reciprocal_rank(delivered: Sequence[Collection[int]], needs: Collection[int]
 
 
 class Needs:
-    """The facts that a question needs, and how a text of an outside memory can state them.
+    """The facts that a question needs, and which of them the texts of an outside memory state.
 
-    A text states a fact if it contains it word for word, if the grammar of the suites reads the
-    same in a sentence, or if one sentence has all values of the fact that the question needs.
-
-    A fact does not count if a recalled sentence that was not taught contradicts it, by giving
-    another value for the same key. A list of all values states nothing.
+    A text states a fact if it contains it word for word, or if the grammar of the suites reads the
+    same in one of its sentences. A fact does not count if a recalled sentence that was not taught
+    contradicts it, by giving another value for the same key.
 
     >>> from rulerlib import languages
     >>> from rulerlib.memory.suites import Recipe
@@ -176,10 +168,10 @@ class Needs:
     >>> needs = Needs(episode, episode.probes[0], languages.load("en"))
     >>> [(fact.number, fact.text) for fact in needs.facts]
     [(18, 'In Trermingwick, Mermund built a tower on 15 November.')]
-    >>> seen = "Mermund was seen in Trermingwick (15 November)."
-    >>> needs.stated([seen]), needs.stated(["Mermund built a tower."])
+    >>> said = "Yes. On 15 November Mermund built a tower in Trermingwick."
+    >>> needs.stated([said]), needs.stated(["Mermund built a tower."])
     ([{18}], [set()])
-    >>> needs.stated([seen, "Corwin was seen in Trermingwick (15 November)."])
+    >>> needs.stated([said, "On 15 November Corwin built a tower in Trermingwick."])
     [set(), set()]
 
     Attributes
@@ -190,114 +182,67 @@ class Needs:
 
     def __init__(self, episode: Episode, probe: Probe, language: Language) -> None:
         self.facts = episode.needed(probe)
-        self._episode, self._probe, self._language = episode, probe, language
-        self._reader, self._taught = reader(language), [fact.text for fact in episode.facts]
-        talk = self._reader.talk(probe.text)
-        self._owner = talk.topic[0] if talk and talk.topic else ""
-        self._directions = [*spatial.letters(language)]
+        self._episode, self._probe, self._grammar = episode, probe, reader(language)
+        self._taught = [fact.text for fact in episode.facts]
 
     def stated(self, texts: Sequence[str]) -> list[set[int]]:
         """Return for each text the numbers of the needed facts that it states."""
-        own = [self._own_sentences(text) for text in texts]
-        numbers = [set[int]() for _ in texts]
+        own = [self._own_meanings(text) for text in texts]
+        found = [set[int]() for _ in texts]
         for fact in self.facts:
-            said = [[self._says(sentence, fact) for sentence in sentences] for sentences in own]
-            if any(False in each for each in said):
+            if any(self._contradicts(meaning, fact) for meanings in own for meaning in meanings):
                 continue
-            for found, text, each in zip(numbers, texts, said, strict=True):
-                if True in each or leak(text, [fact.text]):
-                    found.add(fact.number)
-        return numbers
+            for numbers, text, meanings in zip(found, texts, own, strict=True):
+                if self._meaning(fact.text) in meanings or leak(text, [fact.text]):
+                    numbers.add(fact.number)
+        return found
 
     def is_bare_answer(self, text: str) -> bool:
         """Return whether a text that was not taught holds an answer and no other taught value."""
         golds = self._probe.golds
-        if text in self._taught or not self.facts or not self._holds_any(text, golds):
+        if text in self._taught or not self.facts or not _holds(text, golds):
             return False
-        values = {value for fact in self._episode.facts for value in _values(fact).values()}
-        return not self._holds_any(text, values - {*golds})
+        values = {fact.value(name) for fact in self._episode.facts for name in fact.values}
+        return not _holds(text, values - {*golds})
 
-    def _own_sentences(self, text: str) -> list[str]:
-        """Return the sentences of a text that were not taught in these words."""
-        return [
-            line
-            for line in _END.split(text)
-            if len(line) <= _MAX_CHARACTERS and not any(line in each for each in self._taught)
+    def _contradicts(self, read: Meaning, fact: Fact) -> bool:
+        """Return whether what was read gives another value for the same key as a fact."""
+        meant = self._meaning(fact.text)
+        if not meant or read[0] != meant[0] or read in map(self._meaning, self._taught):
+            return False
+        # The values that link the fact to the question, its answer or another needed fact.
+        texts = [other.text for other in self.facts if other is not fact]
+        texts += [self._probe.text, *self._probe.golds]
+        linked = [
+            name
+            for name, value in meant[1].items()
+            if name == "direction" or any(value in text for text in texts)
         ]
+        different = [name for name in linked if read[1].get(name) != meant[1][name]]
+        return len(different) == 1 and (len(linked) > 1 or "value" in linked)
 
-    def _says(self, sentence: str, fact: Fact) -> bool | None:
-        """Return whether a sentence states a fact (True) or contradicts it (False)."""
-        read, meant, needed = self._meaning(sentence), self._meaning(fact.text), self._needed(fact)
-        if read and meant:
-            if read == meant:
-                return True
-            if read[0] != meant[0] or read in map(self._meaning, self._taught):
-                return None
-            names = [name for name in needed if name in meant[1]]
-            different = [name for name in names if read[1].get(name) != meant[1][name]]
-            return False if len(different) == 1 and (len(names) > 1 or self._owner) else None
-        steps = [word for word in self._directions if self._holds(sentence, [word])]
-        # One value alone, such as the name of a town, says too little, and several steps say
-        # nothing of one of them.
-        if len(needed) < 2 or ("direction" in needed and len(steps) > 1):
-            return None
-        for name in needed:
-            key = [value for other, value in needed.items() if other != name]
-            others = self._alike(fact, name) - {needed[name]}
-            if self._holds(sentence, key) and self._holds_any(sentence, others):
-                return False
-        return True if self._holds(sentence, needed.values()) else None
+    def _own_meanings(self, text: str) -> list[Meaning]:
+        """Return what is read in the sentences of a text that are in no taught text."""
+        own = [line for line in _END.split(text) if not any(line in each for each in self._taught)]
+        return [meaning for meaning in map(self._meaning, own) if meaning]
 
-    def _needed(self, fact: Fact) -> dict[str, str]:
-        """Return the values of a fact that link it to the question, its answer or another fact."""
-        others = [self._probe.text, *self._probe.golds]
-        others += [other.text for other in self.facts if other is not fact]
-        values = _values(fact)
-        if values and self._owner:
-            values["owner"] = self._owner
-        linked = {
-            name: value for name, value in values.items() if any(value in text for text in others)
-        }
-        # A step without its direction says too little.
-        return linked if len(linked) > 1 and "direction" not in values else values
-
-    def _alike(self, fact: Fact, name: str) -> set[str]:
-        """Return all values in the episode that facts such as this one have by a name."""
-        facts = [each for each in self._episode.facts if name in each.values]
-        relation = self._relation(fact)
-        return {each.value(name) for each in facts if self._relation(each) == relation}
-
-    def _relation(self, fact: Fact) -> str:
-        read = self._reader.fact(fact.text) if "subject" in fact.values else None
-        return read.relation if read else ""
-
-    def _holds_any(self, text: str, values: Iterable[str]) -> bool:
-        return any(self._holds(text, [value]) for value in values)
-
-    def _holds(self, text: str, values: Iterable[str]) -> bool:
-        """Return whether a text has all values, with or without articles and genitives."""
-        articles = "|".join(map(re.escape, self._language.articles))
-        for value in values:
-            core = re.escape(re.sub(rf"^(?:{articles})\s+", "", value.casefold()))
-            if not re.search(rf"(?<!\w){core}(?:['’]?s|['’])?(?!\w)", text.casefold()):
-                return False
-        return True
-
-    def _meaning(self, text: str) -> tuple[object, Mapping[str, str]] | None:
+    def _meaning(self, text: str) -> Meaning | None:
         """Return what a text is about and the values in it, as far as the grammar reads it."""
-        if fact := self._reader.fact(text):
+        if fact := self._grammar.fact(text):
             # It does not matter who walked a step.
             values = {**fact.values, "who": ""} if fact.kind == "step" else fact.values
             return (fact.kind, fact.relation), values
-        if turn := self._reader.turn(text):
+        if turn := self._grammar.turn(text):
             return (turn.kind, turn.topic), {"value": turn.value}
         return None
 
 
-def _values(fact: Fact) -> dict[str, str]:
-    """Return the values of a fact that a question may need, by name."""
-    ignored = (*_IGNORED, "who") if "direction" in fact.values else _IGNORED
-    return {name: fact.value(name) for name in fact.values if name not in ignored}
+def _holds(text: str, values: Iterable[str]) -> bool:
+    """Return whether a text has one of some values, also in the genitive."""
+    return any(
+        re.search(rf"(?<!\w){re.escape(value.casefold())}(?:['’]?s|['’])?(?!\w)", text.casefold())
+        for value in values
+    )
 
 
 def answers_of(episode: Episode, probe: Probe, language: Language) -> list[str]:
@@ -480,8 +425,6 @@ def is_measured(job: Work) -> bool:
 
     Raises
     ------
-    RunMismatchError
-        If it was done with other settings of the preset.
     DataError
         If ``metrics.json`` is damaged.
     """
@@ -489,9 +432,8 @@ def is_measured(job: Work) -> bool:
     if not path.exists():
         return False
     values = samples.read_object(path)
-    was, now = values["settings"]["preset"], job.preset.to_dict()
-    store.compare(path, was, now, remedy=f"remove {path.parent}, or choose another root")
-    return bool(values["primary_em"] == job.primary_em)
+    is_same: bool = values["settings"]["preset"] == job.preset.to_dict()
+    return is_same and values["primary_em"] == job.primary_em
 
 
 def _cell(value: Any) -> Any:

@@ -137,25 +137,13 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> plots.Figure:
         If the table is empty.
     """
     plots.check(table, "measured number of facts")
-    figure, drawn = plots.panels(2, 2, "share (bar: 95% interval)", (4.6, 3.6), (0, 0.6))
-    parts, counts = plots.by_name(table, "preset"), sorted({*table["facts"]})
-    for axes, (measure, words) in zip(drawn, _CAPACITY.items(), strict=True):
-        for number, (name, part) in enumerate(parts.items()):
-            if part[measure].isna().all():
-                continue
-            # Side by side, so that each bar is visible.
-            at = part["facts"] * 1.05 ** (number - (len(parts) - 1) / 2)
-            look = plots.look(number)
-            axes.vlines(
-                at, part[f"{measure} low"], part[f"{measure} high"], color=look["color"], alpha=0.35
-            )
-            axes.plot(at, part[measure], label=name, linewidth=1.2, **look)
-        axes.set_xscale("log")
-        axes.set_xticks(counts, [f"{facts:,}" for facts in counts], fontsize=8)
-        axes.minorticks_off()
-        axes.set_ylim(-0.03, 1.03)
-        plots.in_percent(axes.yaxis)
-        axes.grid(alpha=0.3)
-        axes.set_title(words, fontsize=10)
-    _below(figure, drawn, "facts taught (logarithmic)")
+    measures = [name for name in _CAPACITY if table[name].notna().any()]
+    figure, drawn = plots.panels(len(measures), 2, "share (bar: 95% interval)", (5, 3.6))
+    for axes, name in zip(drawn, measures, strict=True):
+        columns = {"facts": "length", f"{name} low": "low", f"{name} high": "high"}
+        part = table[table[name].notna()].rename(columns=columns)
+        plots.draw_lines(axes, plots.by_name(part, "preset"), name, 1, part["length"])
+        axes.set_xlabel("facts taught (logarithmic)")
+        axes.set_title(_CAPACITY[name], fontsize=10)
+    plots.legends(figure, drawn)
     return plots.done(figure, title)

@@ -11,7 +11,7 @@ Traceback (most recent call last):
 rulerlib.errors.ParameterError: setting of memory/hei_nw is 'gates', but must be one of k, gate, \
 w_novelty, w_reward, w_pin, threshold, use_chat_template, system_prompt, max_new_tokens, \
 recall_tokens (did you mean 'gate'?).
->>> print(asked(languages.load("en"), "Who repaired a boat?", ["Birmund repaired a boat."])[0])
+>>> print(asked(languages.load("en"), "Who repaired a boat?", ["Birmund repaired a boat."]))
 What is known:
 Birmund repaired a boat.
 <BLANKLINE>
@@ -42,8 +42,7 @@ from rulerlib.memory.place_map import PlaceMap
 from rulerlib.memory.relation_graph import RelationGraph
 from rulerlib.memory.search import Rag, Random
 from rulerlib.memory.system import System, settings_of
-from rulerlib.prompts import Decoding, PromptFormat
-from rulerlib.samples import Part, in_order
+from rulerlib.prompts import PromptFormat
 
 PRESETS = Path(__file__).parent / "presets"
 """The folder of the presets that come with the project."""
@@ -92,8 +91,8 @@ class Preset:
         Whether the chat template of the model is used. Otherwise the system prompt begins the
         plain text, and a line break ends the answer.
     system_prompt
-        The system message. The names in ``memory.toml`` (``prompt``, ``memory``) and their
-        English wordings mean the wording of each language. If None, there is no message.
+        The system message. The English one in ``memory.toml`` means that of each language. If
+        None, there is no message.
     max_new_tokens
         The maximum length of an answer, in tokens.
     changes
@@ -143,20 +142,13 @@ class Preset:
 
     def format(self, language: Language) -> PromptFormat:
         """Return how questions are asked in a language."""
-        text = self.system_prompt
         english, own = (
             pack.section("memory")["system"] for pack in (languages.load("en"), language)
         )
-        for name in english:
-            if self.system_prompt in (name, english[name]):
-                text = own[name]
+        text = own if self.system_prompt == english else self.system_prompt
         # A chat has turns that end; in plain text a line break ends the answer.
         stop = () if self.use_chat_template else ("\n",)
         return PromptFormat(chat=self.use_chat_template, system_prompt=text, stop=stop)
-
-    def decoding(self) -> Decoding:
-        """Return the decoding: greedy, with `max_new_tokens`."""
-        return Decoding(tokens_to_generate=self.max_new_tokens)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that changes an answer as plain data."""
@@ -245,10 +237,8 @@ def _file(name: str) -> dict[str, Any]:
 # --- Prompts --------------------------------------------------------------------------------------
 
 
-def asked(language: Language, question: str, recalled: Sequence[str]) -> tuple[str, list[Part]]:
-    """Return a prompt, and the positions of its question and recalled texts.
-
-    It is without the answer prefix and the chat template.
+def asked(language: Language, question: str, recalled: Sequence[str]) -> str:
+    """Return the prompt of a question, without the answer prefix and the chat template.
 
     Parameters
     ----------
@@ -262,10 +252,7 @@ def asked(language: Language, question: str, recalled: Sequence[str]) -> tuple[s
     """
     ask = language.section("memory")["ask"]
     words = {"question": question, "facts": "\n".join(recalled)}
-    text, at = told(ask["known" if recalled else "alone"], words)
-    parts = [Part("question", *at["question"])]
-    parts += [Part("context", *at["facts"])] if recalled else []
-    return text, in_order(parts)
+    return told(ask["known" if recalled else "alone"], words)[0]
 
 
 def leak(prompt: str, taught: Iterable[str]) -> str | None:

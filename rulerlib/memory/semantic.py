@@ -354,3 +354,6 @@ class Semantic(Episodes):
                 text += genitive["after" if text[-1] in genitive["letters"] else "ending"]
             text = table["own" if short else "called"].format(x=text)
         return text
+
+
+make = Semantic

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rulerlib.errors import settings_file
-from rulerlib.languages import Language
+from rulerlib.languages import Language, pieces_of
 
 RELATIONS: dict[str, tuple[str, str]] = settings_file(
     Path(__file__).with_name("relations.yaml"), "the kinds of names of relations"
@@ -44,10 +44,8 @@ NAME = r"[^\W\d_]+(?:-[^\W\d_]+)*"
 # The pattern of a thing or a place.
 _WORDS = r"[^.:?!]+?"
 
-_SLOT = re.compile(r"\{(\w+)\}")
-
-# Limits on the length of a sentence and on nested phrases; longer ones would take too much time.
-_LONGEST, _DEEPEST = 800, 8
+# The longest sentence that is read; longer ones would take too much time.
+_LONGEST = 800
 
 
 class ReadFact(NamedTuple):
@@ -135,7 +133,7 @@ class Templates:
     def add(self, templates: Iterable[str], kind: str, relation: str = "") -> None:
         """Add templates."""
         for template in templates:
-            text, *pieces = _SLOT.split(template)
+            text, *pieces = pieces_of(template)
             pattern, slots = re.escape(text), pieces[::2]
             for slot, rest in zip(slots, pieces[1::2], strict=True):
                 pattern += f"(?P<{slot}>{self._slots[slot]})" + re.escape(rest)
@@ -290,14 +288,10 @@ class Reader:
                 return ReadQuestion(kind, {"start": start}, (*path, relation), dated)
         return None
 
-    def _meant(
-        self, phrase: str, kind: str, depth: int = 0
-    ) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def _meant(self, phrase: str, kind: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the starts and relations that a phrase for a name of a kind can mean."""
         # A clause may end with a comma.
         phrase = phrase.removesuffix(",")
-        if depth == _DEEPEST:
-            return
         match = self._starts[kind].fullmatch(phrase)
         if match and not match["name"][0].islower():
             yield match["name"], ()
@@ -309,7 +303,7 @@ class Reader:
         for relation, part in inner:
             of, to = RELATIONS[relation]
             if part and to == kind:
-                for start, path in self._meant(part, of, depth + 1):
+                for start, path in self._meant(part, of):
                     yield start, (*path, relation)
 
     def _bare(self, text: str) -> str:

@@ -310,6 +310,9 @@ class Spatial(Episodes):
         return tuple(dict.fromkeys((place, bare, form.format(place=place))))
 
 
+make = Spatial
+
+
 def _pair(
     steps: Steps, length: int, few: bool, seen: set[tuple[str, str]], rng: Random
 ) -> tuple[str, str]:

@@ -12,7 +12,7 @@ A recipe generates the same episodes everywhere. A larger one begins with those 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,27 +20,23 @@ from typing import Any
 
 from rulerlib import languages
 from rulerlib.errors import ParameterError, dictionary, one_of, settings_file, whole_number
-from rulerlib.languages import Language
+from rulerlib.files import digest
 from rulerlib.memory import episodic, semantic, spatial
-from rulerlib.memory.episodes import Episode, Episodes, fingerprint
+from rulerlib.memory.episodes import Episode, Episodes
 
 SUITES = settings_file(Path(__file__).with_name("suites.yaml"), "the settings of suites")
 """The generator of each suite, and the settings of its profiles, by name."""
 
 PROFILES = ("default", "easy", "hard")
 
-GENERATORS: dict[str, tuple[type[Any], Callable[[Any, Language, str], Episodes]]] = {
-    "episodic": (episodic.Knobs, episodic.make),
-    "semantic": (semantic.Knobs, semantic.Semantic),
-    "spatial": (spatial.Knobs, spatial.Spatial),
-}
-"""The class of the settings of each generator, and what makes the generator."""
+GENERATORS: dict[str, Any] = {"episodic": episodic, "semantic": semantic, "spatial": spatial}
+"""The module of each generator: the class ``Knobs`` of its settings, and ``make``."""
 
 
 def defaults(suite: str) -> dict[str, Any]:
     """Return the settings of a suite without a profile, by name."""
-    knobs, _ = GENERATORS[SUITES[suite]["generator"]]
-    return dataclasses.asdict(knobs(**SUITES[suite].get("default", {})))
+    knobs = GENERATORS[SUITES[suite]["generator"]].Knobs(**SUITES[suite].get("default", {}))
+    return dataclasses.asdict(knobs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,20 +91,19 @@ class Recipe:
             allowed = f"at most {most}, the maximum for an episode of {self.suite} with these knobs"
             raise ParameterError("probes", self.probes, allowed)
 
-    @property
-    def _generator(self) -> tuple[type[Any], Callable[[Any, Language, str], Episodes]]:
-        return GENERATORS[SUITES[self.suite]["generator"]]
-
     @cached_property
     def knobs(self) -> Any:
         """The settings of the suite, with those of the profile and the changes."""
         profile = SUITES[self.suite].get(self.profile, {})
-        return self._generator[0](**{**defaults(self.suite), **profile, **self.changes})
+        return GENERATORS[SUITES[self.suite]["generator"]].Knobs(
+            **{**defaults(self.suite), **profile, **self.changes}
+        )
 
     @cached_property
     def episodes(self) -> Episodes:
         """The generator of its episodes."""
-        return self._generator[1](self.knobs, languages.load(self.language), str(self.seed))
+        make = GENERATORS[SUITES[self.suite]["generator"]].make
+        return make(self.knobs, languages.load(self.language), str(self.seed))
 
     @cached_property
     def first(self) -> Episode:
@@ -117,6 +112,8 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that decides the bytes as plain data, with a hash of the wording."""
+        language, names = self.episodes.language, self.episodes.language.section("names")
+        sentences = self.episodes.wording, language.articles
         return {
             "suite": self.suite,
             "language": self.language,
@@ -124,7 +121,7 @@ class Recipe:
             "size": self.size,
             "probes": self.probes,
             "knobs": dataclasses.asdict(self.knobs),
-            "wording": fingerprint(self.episodes.language, self.episodes.section),
+            "wording": digest([repr(sentences), repr(names["names"]), repr(names["format"])]),
         }
 
     def __iter__(self) -> Iterator[Episode]:

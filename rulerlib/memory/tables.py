@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib import analysis, files, samples, show, store
+from rulerlib import analysis, samples, show, store
 from rulerlib.analysis import RESAMPLES, groups_of, rows_of
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.escaping import Html
@@ -59,6 +58,9 @@ FATES = [
     "right", "right without the facts", "read wrongly", "no room in the prompt", "not recalled",
 ]  # fmt: skip
 """What can happen to a question, see `fate`."""
+
+NOT_ASKED = "No such question was asked."
+"""Why a table is empty, unless the rows say more."""
 
 BASELINE = "span_short"
 """The preset that others are compared with: the same decoding and no memory."""
@@ -179,13 +181,12 @@ def means(part: pd.DataFrame, *columns: str) -> dict[str, float]:
 
 def _averaged(
     rows: pd.DataFrame,
-    why: str,
     average: Callable[[pd.DataFrame], Mapping[Any, Any]],
     by: Sequence[str] = BY,
 ) -> pd.DataFrame:
     """Return a row for each group, or an empty table that says why."""
     if rows.empty:
-        return nothing(rows.attrs.get("why", why), [*by, "n"])
+        return nothing(rows.attrs.get("why", NOT_ASKED), [*by, "n"])
     return rows_of(rows, by, lambda part: {"n": len(part), **average(part)})
 
 
@@ -194,8 +195,7 @@ def _averaged(
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the scores: ``n``, the means and intervals of `SCORES`, and the shares `ENDINGS`."""
-    why = "No question was asked."
-    return _averaged(rows, why, lambda part: {**means(part, *SCORES), **part[ENDINGS].mean()})
+    return _averaged(rows, lambda part: {**means(part, *SCORES), **part[ENDINGS].mean()})
 
 
 def store_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -222,7 +222,7 @@ def store_table(rows: pd.DataFrame) -> pd.DataFrame:
             "prompt_tokens": part["prompt_tokens"].mean(),
         }
 
-    return _averaged(rows[rows["answerable"] == 1], "No question has an answer.", average)
+    return _averaged(rows[rows["answerable"] == 1], average)
 
 
 def fate(row: Mapping[Any, Any]) -> str:
@@ -236,14 +236,17 @@ def fate(row: Mapping[Any, Any]) -> str:
 
 def fates(rows: pd.DataFrame) -> pd.DataFrame:
     """Return what happened to the questions with an answer: ``fate``, ``count`` and ``share``."""
-    counts = []
-    for names, part in groups_of(rows[rows["answerable"] == 1], BY):
-        n, tally = len(part), Counter(map(fate, part.to_dict("records")))
-        for name in FATES:
-            counted = {"fate": name, "count": tally[name], "share": tally[name] / n}
-            counts.append({**names, "n": n, **counted})
-    why = rows.attrs.get("why", "No question has an answer.")
-    return pd.DataFrame(counts) if counts else nothing(why)
+    counts = [
+        {**names, "n": len(part), "fate": name, "count": count, "share": count / len(part)}
+        for names, part in groups_of(rows[rows["answerable"] == 1], BY)
+        for name, count in _tally(part).items()
+    ]
+    return pd.DataFrame(counts) if counts else nothing(rows.attrs.get("why", NOT_ASKED))
+
+
+def _tally(part: pd.DataFrame) -> dict[str, int]:
+    happened = [fate(row) for row in part.to_dict("records")]
+    return {name: happened.count(name) for name in FATES}
 
 
 def capacity(rows: pd.DataFrame) -> pd.DataFrame:
@@ -256,8 +259,7 @@ def capacity(rows: pd.DataFrame) -> pd.DataFrame:
     asked = asked.drop_duplicates([*QUESTION, "model", "preset"], keep="last")
     asked = asked.assign(facts=asked["taught"].astype(int))
     by = ["model", "language", "preset", "facts"]
-    why = f"The suite {CAPACITY} was not asked."
-    return _averaged(asked, why, lambda part: means(part, "em", "recall_at_5"), by)
+    return _averaged(asked, lambda part: means(part, "em", "recall_at_5"), by)
 
 
 # --- Floors and comparisons -------------------------------------------------------------------
@@ -266,8 +268,7 @@ def capacity(rows: pd.DataFrame) -> pd.DataFrame:
 def floors(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the scores that need no memory: `CONTROLS`, NaN if unknown."""
     asked = rows.drop_duplicates([*QUESTION, "model", "size"])
-    why = "No question was asked."
-    return _averaged(asked, why, lambda part: dict(part[CONTROLS].mean()), BY[:-1])
+    return _averaged(asked, lambda part: dict(part[CONTROLS].mean()), BY[:-1])
 
 
 def compared(rows: pd.DataFrame) -> pd.DataFrame:
@@ -295,8 +296,7 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     is_baseline = rows["preset"].astype(str).str.split(",").str[0] == BASELINE
     baseline, others = rows[is_baseline].drop_duplicates(same), rows[~is_baseline]
     if baseline.empty or others.empty:
-        why = f"A comparison needs {BASELINE} and another preset."
-        return nothing(rows.attrs.get("why", why))
+        return nothing(rows.attrs.get("why", f"A comparison needs {BASELINE} and others."))
     for names, part in groups_of(others, BY):
         both = part.merge(baseline[[*same, "em", "asked"]], on=same, suffixes=("", "_other"))
         row, note = dict[str, Any](), ""
@@ -314,31 +314,6 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     family["p_holm"] = holm(family["p"].tolist())
     # A count that may be missing.
     return family.astype({"n": "Int64"})
-
-
-# --- The page of a command ----------------------------------------------------------------------
-
-PAGE = {
-    "Scores": table, "Floors": floors, "What was delivered": store_table,
-    "Compared with no memory": compared,
-}  # fmt: skip
-"""The tables of a page, by their headings."""
-
-
-def write_page(path: Path, works: Iterable[Work]) -> None:
-    """Write a page with the tables of some runs.
-
-    Raises
-    ------
-    ParameterError
-        If the file cannot be written.
-    """
-    rows = of_runs(works)
-    with files.replacing(path) as file:
-        file.write("<!doctype html><meta charset='utf-8'><title>Memories</title>\n")
-        for heading, tabulate in PAGE.items():
-            shown = tabulate(rows).to_html(index=False, na_rep="", float_format="{:.3f}".format)
-            file.write(f"<h2>{heading}</h2>\n{shown}\n")
 
 
 def answers(works: Sequence[Work]) -> Html:

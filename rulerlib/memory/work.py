@@ -14,10 +14,10 @@ Its questions and answers are those of a `rulerlib.store.Cell`, as in all other 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,7 +28,7 @@ from rulerlib.memory import reading
 from rulerlib.memory.presets import NAMES, Preset, load
 from rulerlib.memory.suites import SUITES, Recipe, defaults
 from rulerlib.models import reference
-from rulerlib.prompts import Frame
+from rulerlib.prompts import Decoding, Frame
 from rulerlib.store import Cell
 
 Values = Any
@@ -112,6 +112,11 @@ class Work:
         """The maximum number of tokens of a prompt and its answer."""
         return getattr(self.recipe.knobs, "context_budget", None) or self.length
 
+    @property
+    def decoding(self) -> Decoding:
+        """Greedy decoding of at most ``max_new_tokens`` tokens."""
+        return Decoding(tokens_to_generate=self.preset.max_new_tokens)
+
     @cached_property
     def cell(self) -> Cell:
         """The cell of its questions and answers."""
@@ -134,7 +139,7 @@ class Work:
             weights=checkpoints.short_weights(self.model, self.engine),
             # Models without a chat template are rejected, so chat=True says nothing here.
             format=replace(form, chat=None if form.chat else False),
-            decoding=self.preset.decoding(),
+            decoding=self.decoding,
             memory=self.preset.short,
         )
 
@@ -222,28 +227,26 @@ def expand(
     suites = [one_of("suite", name, SUITES) for name in errors.values_of("suites", suites, SUITES)]
     changes = errors.dictionary("changes", changes or {}, '{"gate": False}')
     knobs = errors.dictionary("knobs", knobs or {}, '{"facts": 50}')
-    of_presets = _where_they_exist("setting", changes, [one.changeable() for one in loaded])
-    of_suites = _where_they_exist("knob", knobs, [defaults(name) for name in suites])
-    changed = [preset.changed(given) for preset, given in zip(loaded, of_presets, strict=True)]
+    for name in changes:
+        one_of("setting", name, dict.fromkeys(chain(*(each.changeable() for each in loaded))))
+    for name in knobs:
+        one_of("knob", name, dict.fromkeys(chain(*map(defaults, suites))))
+    changed = [preset.changed(_known(changes, preset.changeable())) for preset in loaded]
     works = []
-    for code, (suite, given), size, seed in itertools.product(
+    for code, suite, size, seed in product(
         errors.values_of("language", language, languages.available()),
-        [*zip(suites, of_suites, strict=True)],
+        suites,
         errors.values_of("sizes", sizes),
         errors.values_of("seeds", seeds),
     ):
+        given = _known(knobs, defaults(suite))
         recipe = Recipe(suite, size, seed, code, profile, probes, given)
         works += [Work(recipe, preset, **same) for preset in changed]
     return works
 
 
-def _where_they_exist(
-    parameter: str, given: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return the given settings that each group has; each must belong to some group."""
-    for name in given:
-        one_of(parameter, name, dict.fromkeys(itertools.chain(*groups)))
-    return [{name: given[name] for name in given if name in group} for group in groups]
+def _known(given: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name in settings}
 
 
 PARAMETERS = (

@@ -104,23 +104,16 @@ class Dataset:
         whole_number("seed", self.seed, 0)
         if self.room is not None:
             whole_number("tokens_to_generate", self.room, 1)
-            if self.room >= self.length:
-                allowed = f"less than {self.length}, the length of prompt and answer together"
-                raise ParameterError("tokens_to_generate", self.room, allowed)
         dictionary("knobs", self.knobs, '{"num_hops": 2}')
-        if not isinstance(self.format, PromptFormat):
-            raise ParameterError("format", self.format, "a PromptFormat")
         self.row.check_queries(self.task, self.queries_per_context)
-        self.language = self._language = self._wording = languages.load(self.language)
-        if self.question_language is not None:
-            self._wording = languages.load(self.question_language, "question_language")
-            same = self._wording.code == self._language.code
-            self.question_language = None if same else self._wording
-            if same:
-                self._wording = self._language
-            elif self.row.one_language:
-                allowed = f"None for {self.task}: {self.row.one_language}"
-                raise ParameterError("question_language", self._wording.code, allowed)
+        self.language = self._language = languages.load(self.language)
+        asked = self.question_language or self._language
+        self._wording = languages.load(asked, "question_language")
+        same = self._wording.code == self._language.code
+        self.question_language = None if same else self._wording
+        if not same and self.row.one_language:
+            allowed = f"None for {self.task}: {self.row.one_language}"
+            raise ParameterError("question_language", self._wording.code, allowed)
         self.texts = self._texts = self._read_texts()
         self.tokenizer = self._tokenizer = tokens.load(self.tokenizer)
         for text in self._texts or ():
@@ -135,9 +128,8 @@ class Dataset:
             return None
         if not self.row.reads_texts:
             raise ParameterError("texts", self.texts, f"None, because {self.task} reads none")
-        return read_texts(
-            self._language.repeated if self.texts == languages.REPEATED else self.texts
-        )
+        own = self._language.repeated
+        return own if self.texts == languages.REPEATED else read_texts(self.texts)
 
     # --- Samples ----------------------------------------------------------------------------------
 

@@ -105,19 +105,12 @@ class PromptFormat:
 
     def _check_prefix(self, model: str) -> None:
         if self.answer_prefix == "assistant":
-            allowed = (
-                f"'user' or 'none', because {model} thinks first and cannot think after the"
-                " beginning of its answer"
-            )
-            raise ParameterError("answer_prefix", self.answer_prefix, allowed)
+            why = f"because {model} thinks first and cannot think after the beginning of its answer"
+            raise ParameterError("answer_prefix", self.answer_prefix, f"'user' or 'none', {why}")
 
     def _check_plain(self) -> None:
         """Check that nothing is set that needs a chat template."""
-        values: dict[str, Any] = {"thinking": None, "thinking_tokens": 0}
-        # Plain text is expected with chat=False, but not if the model has no template.
-        if self.chat is None:
-            values["system_prompt"] = None
-        for name, default in values.items():
+        for name, default in (("thinking", None), ("thinking_tokens", 0)):
             if getattr(self, name) != default:
                 allowed = f"{default}, because no chat template is in use"
                 raise ParameterError(name, getattr(self, name), allowed)
@@ -186,11 +179,8 @@ class PromptFormat:
                 return {name: self.thinking}
         # Models that always think need no switch.
         if not self.thinking:
-            allowed = (
-                f"None or True, because the chat template of '{tokenizer.name}' cannot switch it"
-                " off"
-            )
-            raise ParameterError("thinking", False, allowed)
+            why = f"because the chat template of '{tokenizer.name}' cannot switch it off"
+            raise ParameterError("thinking", False, f"None or True, {why}")
         return {}
 
 
@@ -302,14 +292,16 @@ def _joins(frame: Frame, tokenizer: Tokenizer) -> tuple[str, str] | None:
         text = tokenizer.render(_turns(frame.format.system_prompt, *marks), **frame.template)
     except ParameterError:
         return None
-    first, second, third = (text.find(mark) for mark in marks[:3])
-    turns = text[first + len(marks[0]) : second], text[second + len(marks[1]) : third]
-    # White space alone may occur in any text.
-    if not all(map(str.strip, turns)):
+    pieces = re.split("|".join(map(re.escape, marks)), text)
+    if len(pieces) <= len(marks):
         return None
-    joined = marks[0] + "".join(map("".join, zip(itertools.cycle(turns), marks[1:])))
-    regular = text == frame.before + joined + frame.between
-    return turns if regular and replace(frame, turns=turns).cut(joined) == marks else None
+    turns = pieces[1], pieces[2]
+    regular = pieces == [frame.before, *turns * 3, frame.between]
+    # White space alone may occur in any text.
+    if not regular or not all(map(str.strip, turns)):
+        return None
+    joined = text.removeprefix(frame.before).removesuffix(frame.between)
+    return turns if replace(frame, turns=turns).cut(joined) == marks else None
 
 
 def _takes_system(tokenizer: Tokenizer) -> bool:
@@ -439,15 +431,12 @@ class Decoding:
         if self.seed is not None:
             whole_number("decoding_seed", self.seed, 0, 2**31 - 1)
         whole_number("samples_per_question", self.samples, 1)
-        if self.greedy:
-            for name, value, default in (
-                ("top_p", self.top_p, 1),
-                ("decoding_seed", self.seed, None),
-                ("samples_per_question", self.samples, 1),
-            ):
-                if value != default:
-                    allowed = f"{default} if temperature is 0 (greedy decoding)"
-                    raise ParameterError(name, value, allowed)
+        without = {"top_p": 1, "decoding_seed": None, "samples_per_question": 1}
+        values = self.top_p, self.seed, self.samples
+        for (name, default), value in zip(without.items(), values, strict=True):
+            if self.greedy and value != default:
+                allowed = f"{default} if temperature is 0 (greedy decoding)"
+                raise ParameterError(name, value, allowed)
 
     @property
     def greedy(self) -> bool:

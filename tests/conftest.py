@@ -124,7 +124,7 @@ def _trained(kind: str) -> tokens.FastTokenizer:
         seams = ["\n".join([pack.noise] * 4) for pack in packs]
         needles = [
             "\n".join(
-                pack.fill("niah", "needle", pack.label("numbers", 2), key="a-b", value=str(i))
+                pack.fill("niah", "needle", key="a-b", value=str(i), **pack.label("numbers", 2))
                 for i in (1, 2)
             )
             for pack in packs

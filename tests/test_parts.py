@@ -112,7 +112,7 @@ NEEDLES = [
 def test_every_needle_and_value(task, tokenizer, language):
     pack = languages.load(language)
     kind = TASKS[task].type_needle_v
-    needle = pattern(pack.fill("niah", "needle", pack.label(kind, 2)))
+    needle = pattern(pack.fill("niah", "needle", **pack.label(kind, 2)))
     for sample in Dataset(task, 2600, language, tokenizer, num_samples=3):
         check_all(sample, tokenizer)
         (context,) = sample.parts_of("context")

@@ -145,7 +145,7 @@ def test_chat_without_a_template_is_refused(words, talker):
     for tokenizer in (words, talker(None)):
         with pytest.raises(ParameterError, match=message.format(tokenizer.name)):
             PromptFormat(chat=True).frame(tokenizer)
-        for settings in ({"system_prompt": "Kort!"}, {"thinking": False}, {"thinking_tokens": 9}):
+        for settings in ({"thinking": False}, {"thinking_tokens": 9}):
             with pytest.raises(ParameterError, match="because no chat template is in use"):
                 PromptFormat(answer_prefix="user", **settings).frame(tokenizer)
 

@@ -222,7 +222,7 @@ class Ladder(Task):
     def _template(self) -> str:
         """The line of a key: a needle of `niah`, or a question after its number."""
         if self.step == "basic":
-            return self.language.fill("niah", "needle", self.language.label("numbers", 2))
+            return self.language.fill("niah", "needle", **self.language.label("numbers", 2))
         return self.language.text("ladder", "line")
 
     def _line(self, key: str, value: str) -> str:

@@ -45,15 +45,6 @@ class Numbers:
     ----------
     table
         The entries of ``numbers.toml``.
-
-    Raises
-    ------
-    KeyError
-        If an entry is missing.
-    re.error
-        If one of ``dates`` is not a regular expression.
-    AttributeError, IndexError, TypeError, ValueError
-        If an entry has the wrong form.
     """
 
     def __init__(self, table: Mapping[str, Any]) -> None:

@@ -25,7 +25,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib.errors import DataError
 from rulerlib.haystack import Haystack, sentences
 from rulerlib.languages import read_toml
 from rulerlib.tokens import Tokenizer
@@ -49,25 +48,16 @@ class Narrator:
     def __init__(self, path: Path) -> None:
         self._path, self._table = path, read_toml(path, "scenes of a language pack")
         self.digest = hashlib.sha256(path.read_text("utf-8").encode()).hexdigest()[:16]
-        self._written, self._sizes = list[str](), [0]
+        self._written, self._size = list[str](), 0
         self._more = self._paragraphs()
 
     def first(self, size: int) -> list[str]:
-        """Return the first sentences with ``size`` characters in total, or all that there are.
-
-        Raises
-        ------
-        DataError
-            If the scenes are damaged or use a word that no group has.
-        """
-        try:
-            while self._sizes[-1] < size and (paragraph := next(self._more, None)) is not None:
-                self._written += paragraph
-                sums = itertools.accumulate(map(len, paragraph), initial=self._sizes.pop())
-                self._sizes += sums
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{self._path}: cannot be read as scenes ({error!r}).") from error
-        return self._written[: bisect.bisect_left(self._sizes, size)]
+        """Return the first sentences with ``size`` characters in total, or all that there are."""
+        while self._size < size and (paragraph := next(self._more, None)) is not None:
+            self._written += paragraph
+            self._size += sum(map(len, paragraph))
+        sums = list(itertools.accumulate(map(len, self._written), initial=0))
+        return self._written[: bisect.bisect_left(sums, size)]
 
     def _paragraphs(self) -> Iterator[list[str]]:
         table, seen, skipped = self._table, set[str](), 0

@@ -195,7 +195,7 @@ class Niah(Task):
     @cached_property
     def _template(self) -> str:
         """The sentence of a needle, with ``{key}`` and ``{value}``."""
-        return self.language.fill("niah", "needle", self.language.label(self.type_needle_v, 2))
+        return self.language.fill("niah", "needle", **self.language.label(self.type_needle_v, 2))
 
     # --- The questions -----------------------------------------------------------------------
 

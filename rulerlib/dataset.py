@@ -56,7 +56,7 @@ class Dataset:
     texts
         Your own texts for tasks that read texts: a file, a folder or a list, see
         `rulerlib.haystack.read_texts`. If None, the essays of the language and generated prose
-        after them. ``"essays"``: the essays alone, repeated as in RULER.
+        after them.
     format
         The text around each question; it counts in the budget. Tokens for thinking come on top of
         ``length``, so that the questions are the same.
@@ -128,8 +128,7 @@ class Dataset:
             return None
         if not self.row.reads_texts:
             raise ParameterError("texts", self.texts, f"None, because {self.task} reads none")
-        own = self._language.repeated
-        return own if self.texts == languages.REPEATED else read_texts(self.texts)
+        return read_texts(self.texts)
 
     # --- Samples ----------------------------------------------------------------------------------
 
@@ -296,18 +295,16 @@ class Dataset:
         # Settings that RULER does not have are stated only if they are used, so that older folders
         # stay valid.
         queries = self.queries_per_context
+        asked = self._wording if self.question_language else None
         optional: dict[str, Any] = {
             "system_prompt": self.format.system_prompt,
             "stop": [*self.row.stop],
             "queries_per_context": queries if queries > 1 else None,
             "family": self.row.origin,
             "prose": getattr(self.maker.filler, "narrated", None),
+            "question_language": asked and asked.code,
+            "question_pack": asked and asked.fingerprint,
         }
-        if self.question_language is not None:
-            optional |= {
-                "question_language": self._wording.code,
-                "question_pack": self._wording.fingerprint,
-            }
         metadata |= {name: value for name, value in optional.items() if value}
         return metadata
 

@@ -430,11 +430,6 @@ class Context:
         sizes = (len(piece) + len(self.seam) for piece in self.pieces)
         return list(itertools.accumulate(sizes, initial=0))[: len(self.pieces)]
 
-    def needle_starts(self) -> list[int]:
-        """Return the character of ``text`` at which each needle begins."""
-        starts = self.starts()
-        return [starts[place.slot] for place in self.placed]
-
 
 # --- The haystack ---------------------------------------------------------------------------------
 
@@ -776,7 +771,8 @@ class Filled:
         context, spans = self.context, self.budget.tokenizer.spans
         if self.whole and context.placed:
             ends = [end for _, end in spans([text])[0]]
-            return [Place(0, ends, len(draft.head) + start) for start in context.needle_starts()]
+            starts = context.starts()
+            return [Place(0, ends, len(draft.head) + starts[at.slot]) for at in context.placed]
         places = []
         for slot, _, _, first in context.placed:
             before = ANCHOR + context.seam if slot else draft.head

@@ -261,11 +261,11 @@ def record(
         How its tokens were chosen, see `rulerlib.models.Model.decoding`.
     """
     text, told = writable(answer.text), writable(answer.thinking)
-    if told and frame.chat:
+    thought, answered, unended = "", text, False
+    if frame.chat:
         # A server that separates thinking has also removed a tag that the template had begun.
-        thought, answered, unended = split_thinking(text, frame.format.thinking_tags)
-    else:
-        thought, answered, unended = frame.split(text)
+        begun = frame.thinks and not told
+        thought, answered, unended = split_thinking(text, frame.format.thinking_tags, begun)
     thought = told + thought
     if find_tag(answered):
         # Python shows the same warning once.

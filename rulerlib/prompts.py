@@ -267,16 +267,6 @@ class Frame:
         """True if the template ends within thinking."""
         return self.chat and ends_thinking(self.between, self.format.thinking_tags)
 
-    def split(self, text: str) -> tuple[str, str, bool]:
-        """Return the thinking in an answer, the rest, and whether it ends within thinking.
-
-        >>> Frame(chat=True).split("<think>7? No, 8.</think>\\n\\nIt is 8.")
-        ('7? No, 8.', 'It is 8.', False)
-        """
-        if not self.chat:
-            return "", text, False
-        return split_thinking(text, self.format.thinking_tags, self.thinks)
-
 
 def _turns(system: str | None, *texts: str) -> tuple[dict[str, str], ...]:
     """Return messages of the system, the user and the assistant in turn, without empty ones."""

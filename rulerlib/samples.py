@@ -187,9 +187,9 @@ class Record:
         """Return one line of JSON, without the newline; letters stay as they are (æ)."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
-    def to_line(self) -> bytes:
-        """Return the bytes of `to_json` with the newline."""
-        return (self.to_json() + "\n").encode()
+    def parts_of(self, *roles: str) -> list[Part]:
+        """Return the parts that have one of these roles, by rising start."""
+        return of_role(self.parts, *roles)  # type: ignore[attr-defined]
 
     @classmethod
     def from_json(cls, line: str | bytes) -> Self:
@@ -294,10 +294,6 @@ class Sample(Record):
     cluster: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
 
-    def parts_of(self, *roles: str) -> list[Part]:
-        """Return the parts that have one of these roles, by rising start."""
-        return of_role(self.parts, *roles)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain data."""
         values = {**Record.to_dict(self), "parts": parts_to_data(self.parts)}
@@ -339,13 +335,7 @@ class Prediction(Record):
 
     @property
     def parts(self) -> list[Part]:
-        """All parts of the prompt, see `parts_of`."""
-        return self.parts_of()
-
-    def parts_of(self, *roles: str) -> list[Part]:
-        """Return the parts of some roles, or all.
-
-        There are none in records of other tools.
+        """The parts of the prompt; there are none in records of other tools.
 
         Raises
         ------
@@ -353,10 +343,9 @@ class Prediction(Record):
             If they are damaged.
         """
         try:
-            parts = parts_from_data(self.others.get("parts") or [], len(self.input))
+            return parts_from_data(self.others.get("parts") or [], len(self.input))
         except DataError as error:
             raise DataError(f"Answer {self.index}: {error}.") from error
-        return of_role(parts, *roles) if roles else parts
 
     @property
     def golds(self) -> list[list[str]]:

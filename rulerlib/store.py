@@ -453,7 +453,7 @@ class Answers:
             If the disk is full.
         """
         with files.saving(self.path), self.path.open("ab") as file:
-            file.write(record.to_line())
+            file.write((record.to_json() + "\n").encode())
         self.done[record.index, record.repeat] = hash(record.input)
 
     def _sort(self) -> None:

@@ -24,7 +24,6 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -51,17 +50,15 @@ class Tokenizer(ABC):
         The source of the chat template, or None.
     all_special_tokens
         The texts of all special tokens, with or without a role.
+    special
+        The number of tokens that it adds before a text that is fed to its model.
     """
 
     name: str
     special_tokens: Mapping[str, str] = MappingProxyType({})
     all_special_tokens: frozenset[str] = frozenset()
     chat_template: str | None = None
-
-    @property
-    def special(self) -> int:
-        """The number of tokens that it adds before a text that is fed to its model."""
-        return 0
+    special: int = 0
 
     @abstractmethod
     def spans(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
@@ -139,6 +136,8 @@ class FastTokenizer(Tokenizer):
 
     Attributes
     ----------
+    beginning
+        The ids of the tokens that begin a text.
     eos_id, pad_id
         The ids of the end-of-text and the padding token, or None.
     """
@@ -165,6 +164,11 @@ class FastTokenizer(Tokenizer):
         self.pad_id: int | None = ids.get("pad_token")
         backend.no_truncation()
         backend.no_padding()
+        # As its post-processor adds them, not as a setting or a class's name promises.
+        whole, text = (backend.encode("x", add_special_tokens=added).ids for added in (True, False))
+        at = next(at for at in range(len(whole) + 1) if whole[at : at + len(text)] == text)
+        self.beginning = whole[:at]
+        self.special = len(self.beginning)
 
     def spans(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
         """See `Tokenizer`."""
@@ -208,22 +212,6 @@ class FastTokenizer(Tokenizer):
         # The text of 262,144 tokens is large, and each cell of a run asks for its hash.
         parts = self.backend.to_str() + str(self.chat_template)
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
-
-    @property
-    def special(self) -> int:
-        """See `Tokenizer`."""
-        return len(self.beginning)
-
-    @functools.cached_property
-    def beginning(self) -> tuple[int, ...]:
-        """The ids of the tokens that begin a text."""
-        # As its post-processor adds them, not as a setting or a class's name promises.
-        whole, text = (
-            self.backend.encode("x", add_special_tokens=special).ids for special in (True, False)
-        )
-        starts = range(len(whole) - len(text) + 1)
-        first = next(at for at in starts if whole[at : at + len(text)] == text)
-        return tuple(whole[:first])
 
 
 def load(name: str | Tokenizer) -> Tokenizer:
@@ -269,18 +257,13 @@ def load(name: str | Tokenizer) -> Tokenizer:
         for role, token in config.items()
         if role.endswith("_token") and isinstance(token, (str, dict))
     }
-    return FastTokenizer(backend, name, special_tokens, _chat_template(folder, config))
-
-
-def _chat_template(folder: Path, config: Mapping[str, Any]) -> str | None:
-    """Return the chat template of a folder; of several, the one called ``default``."""
-    file = folder / "chat_template.jinja"
-    if file.exists():
-        return file.read_text("utf-8")
     template = config.get("chat_template")
     if isinstance(template, list):
         template = {named["name"]: named["template"] for named in template}.get("default")
-    return template
+    beside = folder / "chat_template.jinja"
+    if beside.exists():
+        template = beside.read_text("utf-8")
+    return FastTokenizer(backend, name, special_tokens, template)
 
 
 def render_template(template: str, messages: Sequence[Mapping[str, str]], **variables: Any) -> str:

@@ -49,4 +49,4 @@ class Given:
 def write_records(path: Path, records: Iterable[Record]) -> None:
     """Write a JSONL file in one step."""
     with files.replacing(path) as file:
-        file.writelines(record.to_line().decode() for record in records)
+        file.writelines(record.to_json() + "\n" for record in records)

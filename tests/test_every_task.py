@@ -57,7 +57,7 @@ def test_lengths_are_exact_and_never_over_budget(task, kind, language):
 @each_task
 def test_a_sample_depends_on_its_seed_and_index_alone(task):
     data, again = made(task), made(task, num_samples=40)
-    assert data[3].to_line() == again[3].to_line()
+    assert data[3].to_json() == again[3].to_json()
     assert data[2].input != data[3].input
     assert made(task, seed=43)[3].input != data[3].input
 
@@ -81,12 +81,12 @@ def test_the_bytes_do_not_depend_on_the_process():
         "warnings.simplefilter('ignore')\n"
         "from rulerlib.dataset import Dataset\n"
         f"for task, length in {LENGTHS}:\n"
-        "    line = Dataset(task, length, 'da', 'words', 2)[1].to_line()\n"
+        "    line = Dataset(task, length, 'da', 'words', 2)[1].to_json().encode()\n"
         "    print(task, hashlib.sha256(line).hexdigest())\n"
     )
     done = python(code, hash_seed="7")
     here = [
-        f"{task} {hashlib.sha256(made(task, length)[1].to_line()).hexdigest()}"
+        f"{task} {hashlib.sha256(made(task, length)[1].to_json().encode()).hexdigest()}"
         for task, length in LENGTHS
     ]
     assert done.stdout.splitlines() == here, done.stderr

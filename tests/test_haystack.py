@@ -109,7 +109,7 @@ def test_needles_stand_at_the_seam_nearest_to_their_depth(costs, depths):
         before = context.placed[number].first - 5 * number
         best = min(abs(total - sums[-1] * depth / 100) for total in sums)
         assert abs(before - sums[-1] * depth / 100) == pytest.approx(best)
-        assert context.text[context.needle_starts()[number] :].startswith(needle)
+        assert context.text[starts[context.placed[number].slot] :].startswith(needle)
     # The same once more from the pieces alone: u3 costs what the list says, a needle five.
     for needle, reached in zip(needles, context.depths(), strict=True):
         tokens = [5 if piece[0] == "N" else costs[int(piece[1:])] for piece in context.pieces]

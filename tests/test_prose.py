@@ -64,6 +64,6 @@ def test_it_goes_on_after_a_whole_lap_through_the_essays():
 
 
 def test_the_essays_alone_are_repeated_where_somebody_wants_that():
-    alone = made(65_536, "essays")
+    alone = made(65_536, languages.load("en").repeated)
     assert "prose" not in alone.metadata
-    assert made(8192, "essays")[1].input == made(8192)[1].input
+    assert made(8192, languages.load("en").repeated)[1].input == made(8192)[1].input

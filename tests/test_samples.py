@@ -176,8 +176,8 @@ def test_what_is_read_of_others_is_checked():
 
 def test_a_byte_order_mark_is_skipped(tmp_path):
     path = tmp_path / "validation.jsonl"
-    lines = [Sample(index, "Blå?", ["ja"]).to_line() for index in range(2)]
-    path.write_bytes(b"\xef\xbb\xbf" + b"".join(lines))
+    lines = [Sample(index, "Blå?", ["ja"]).to_json().encode() for index in range(2)]
+    path.write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines))
     assert list(samples.read(path, Sample)) == [Sample(index, "Blå?", ["ja"]) for index in range(2)]
     (tmp_path / "metadata.json").write_bytes(b'\xef\xbb\xbf{"a": 1}')
     assert samples.read_object(tmp_path / "metadata.json") == {"a": 1}

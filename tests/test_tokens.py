@@ -286,4 +286,4 @@ def test_a_tokenizer_that_appends_a_token_does_not_end_the_prompt():
     tokenizer = tokens.FastTokenizer(backend, "unigram")
     begin = backend.token_to_id("<s>")
     assert tokenizer.encode("a b", special=True) == [begin, *tokenizer.encode("a b", special=False)]
-    assert (tokenizer.special, tokenizer.beginning) == (1, (begin,))
+    assert (tokenizer.special, tokenizer.beginning) == (1, [begin])

@@ -212,29 +212,20 @@ class Language:
         return self._words("nouns")
 
     def _words(self, name: str) -> tuple[str, ...]:
-        words = self.templates.get(name) or self._lines(name)
+        words = self.templates.get(name) or self.lines(name)
         if not words:
             raise DataError(f"{self.folder / name}.txt: no words.")
         return tuple(words)
 
-    def _lines(self, name: str) -> tuple[str, ...]:
-        """Return the lines of an optional file."""
+    def lines(self, name: str) -> tuple[str, ...]:
+        """Return the lines of an optional file: ``lines("refusals")``.
+
+        `fingerprint` does not depend on ``refusals.txt`` and ``foreign.txt``. The only task that
+        reads the latter records its words.
+        """
         path = self.folder / f"{name}.txt"
         lines = read_file(path).splitlines() if path.exists() else []
         return tuple(line.strip() for line in lines if line.strip())
-
-    @functools.cached_property
-    def foreign(self) -> frozenset[str]:
-        """Words of other languages in this language's list of frequent words.
-
-        Only one task depends on them, and records them: they are not part of `fingerprint`.
-        """
-        return frozenset(self._lines("foreign"))
-
-    @functools.cached_property
-    def refusals(self) -> tuple[str, ...]:
-        """Phrases with which models decline to answer; not part of `fingerprint`."""
-        return self._lines("refusals")
 
     @functools.cached_property
     def numbers(self) -> Numbers | None:

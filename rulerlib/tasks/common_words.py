@@ -146,7 +146,7 @@ class CommonWords(Task):
     @property
     def digest(self) -> str | None:
         """A short hash of the words that are left out, or None if none are."""
-        words = sorted(self.language.foreign) if self.words == "wordfreq" else []
+        words = sorted({*self.language.lines("foreign")}) if self.words == "wordfreq" else []
         return digest(words) if words else None
 
     @cached_property
@@ -344,10 +344,11 @@ def frequent(language: Language, most: int) -> tuple[str, ...]:
         raise ParameterError("words", "wordfreq", f"'text', as wordfreq has no {language.code}")
     # Its data are frozen (version 3.1 is the last), so the same words come every time.
     scripts = {_script(letter) for letter in language.noise if letter.isalpha()}
+    foreign = {*language.lines("foreign")}
     words = (
         word
         for word in proper(wordfreq.iter_wordlist(language.code))
-        if word not in language.foreign and scripts.issuperset(map(_script, word))
+        if word not in foreign and scripts.issuperset(map(_script, word))
     )
     return tuple(itertools.islice(words, most))
 

@@ -219,7 +219,7 @@ def refused(text: str) -> bool:
 def _refusals() -> tuple[str, ...]:
     # From all packs: a model can answer a Danish question with an English refusal.
     packs = [languages.load(code) for code in languages.available()]
-    return tuple(normalize(phrase) for pack in packs for phrase in pack.refusals)
+    return tuple(normalize(phrase) for pack in packs for phrase in pack.lines("refusals"))
 
 
 def _values(prediction: Prediction, form: re.Pattern[str]) -> tuple[set[str], set[str], set[str]]:

@@ -81,7 +81,7 @@ def test_the_table_sorts_and_filters_and_the_address_keeps_the_view(reader):
     expect(page.locator("#table tbody tr")).to_have_count(4)
     own.choose("language", "da")
     expect(page.locator("#table tbody tr")).to_have_count(2)
-    assert own.view() == "#sort=mean&model=poor&language=da"
+    assert own.view() == "#sort=-mean&model=poor&language=da"
     page.go_back()
     expect(page.locator("#table tbody tr")).to_have_count(4)
     page.get_by_role("button", name="Show all").click()

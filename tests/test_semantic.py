@@ -11,8 +11,8 @@ import pytest
 from rulerlib import languages
 from rulerlib.memory import reading
 from rulerlib.memory.episodes import Episode
+from rulerlib.memory.reading import reader
 from rulerlib.memory.semantic import RELATIONS, Knobs, Semantic
-from rulerlib.memory.sentences import reader
 
 CODES = languages.available("semantic")
 

@@ -12,7 +12,7 @@ import pytest
 
 from rulerlib import languages
 from rulerlib.memory.episodes import Episode, Fact
-from rulerlib.memory.sentences import Reader
+from rulerlib.memory.reading import Reader
 from rulerlib.memory.suites import Recipe
 
 CODES = ("da", "en")

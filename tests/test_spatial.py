@@ -12,7 +12,7 @@ import pytest
 from rulerlib import languages
 from rulerlib.memory import spatial
 from rulerlib.memory.episodes import Episode
-from rulerlib.memory.sentences import reader
+from rulerlib.memory.reading import reader
 from rulerlib.memory.spatial import DIRECTIONS, Knobs, Spatial
 
 CODES = languages.available("spatial")

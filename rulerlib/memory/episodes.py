@@ -180,7 +180,9 @@ class Names(names.Names):
         # All first names except those within another, as Alton in Halton.
         people = {name: name.casefold() for name in whole}
         together = " ".join(people.values())
-        self.people = [name for name, folded in people.items() if together.count(folded) == 1]
+        self.people: list[str] = [
+            name for name, folded in people.items() if together.count(folded) == 1
+        ]
 
     def count(self, kind: str) -> int:
         """Return the number of names of a kind."""

@@ -237,12 +237,12 @@ class Events(Episodes):
         self._people, self._towns = self.names.people, self.names.count("town")
         self._deeds = [*self._table["deeds"].values()]
         # The spellings of each day of a year, without the year.
-        self._calendar: list[tuple[str, ...]] = []
-        nths = self._table["nths"]
-        for month, length in zip(self.names.months, _MONTHS, strict=True):
-            for day in range(1, length + 1):
-                words = {"day": day, "month": month, "nth": nths[day - 1] if nths else ""}
-                self._calendar.append(tuple(form.format(**words) for form in self._table["days"]))
+        nths = self._table["nths"] or [""] * 31
+        self._calendar = [
+            tuple(form.format(day=day, month=month, nth=nth) for form in self._table["days"])
+            for month, length in zip(self.names.months, _MONTHS, strict=True)
+            for day, nth in enumerate(nths[:length], 1)
+        ]
         starts = [-(-part * DAYS // knobs.sessions) for part in range(knobs.sessions + 1)]
         self._days = [*map(range, starts, starts[1:])]
 
@@ -548,11 +548,9 @@ class Conversations(Episodes):
         words = {"value": values[0][0], "aside": aside[0]}
         key = "say_aside" if thread.aside == "before" else "say"
         thread.runs.append([self._utter(thread, key, words, rng)])
-        changes = [
-            ("correct", {"value": new[0], "old": old[0]}) for old, new in itertools.pairwise(values)
-        ]
-        for key, words in changes:
-            self._follow(thread, key, words, texts, rng)
+        for old, new in itertools.pairwise(values):
+            words = {"value": new[0], "old": old[0]}
+            self._follow(thread, "correct", words, texts, rng)
         thread.corrections, thread.golds = count, values[-1]
         if thread.kind == "retracted":
             key = rng.choice(("first", "last"))

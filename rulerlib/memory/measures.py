@@ -20,17 +20,18 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import rulerlib
 from rulerlib import files, samples, store
-from rulerlib.errors import RulerError
+from rulerlib.errors import RulerError, settings_file
 from rulerlib.languages import Language
 from rulerlib.memory import spatial
 from rulerlib.memory.episodes import Episode, Fact, Probe
 from rulerlib.memory.presets import leak
-from rulerlib.memory.sentences import reader
+from rulerlib.memory.reading import reader
 from rulerlib.memory.system import Recalled
 from rulerlib.memory.work import METRICS, TABLE, TELEMETRY, Work
 from rulerlib.metrics import Scoring
@@ -56,15 +57,8 @@ FAULTS = ("overlong", "format_violation", "too_long", "cut_off")
 """What is counted beside the scores: faults of form, golds longer than the room for an answer, and
 answers that were cut off."""
 
-COLUMNS = (
-    "suite", "preset", "model", "language", "profile", "size", "seed", "episode", "probe", "index",
-    "kind", "question", "answer", "gold", "golds", *MEASURES, "part_match", "pred_len", "gold_len",
-    "overlong", "format_violation", "too_long", "cut_off", "answerable", "refused", "needed",
-    "taught", "recalled", "recall", *(f"recall_at_{k}" for k in KS), "rr", "in_prompt", "stale",
-    "leaked", "constant", "chance", "latency_ms", "prompt_tokens", "cut", "valid", "success",
-    "steps_over",
-)  # fmt: skip
-"""The columns of ``metrics.csv``. What does not apply to a question is empty."""
+COLUMNS: dict[str, str] = settings_file(Path(__file__).with_name("columns.yaml"), "columns")
+"""The columns of ``metrics.csv``, each with its type; the file says what they mean."""
 
 # The end of a sentence. A day such as "3. maj" continues in lower case.
 _END = re.compile(r"\n|(?<=[.!?])\s+(?=[^\W\d_a-zæøå])")
@@ -200,10 +194,10 @@ class Needs:
     def is_bare_answer(self, text: str) -> bool:
         """Return whether a text that was not taught holds an answer and no other taught value."""
         golds = self._probe.golds
-        if text in self._taught or not self.facts or not _holds(text, golds):
+        if text in self._taught or not self.facts or not leak(text, golds):
             return False
         values = {fact.value(name) for fact in self._episode.facts for name in fact.values}
-        return not _holds(text, values - {*golds})
+        return not leak(text, values - {*golds})
 
     def _contradicts(self, read: Meaning, fact: Fact) -> bool:
         """Return whether what was read gives another value for the same key as a fact."""
@@ -235,14 +229,6 @@ class Needs:
         if turn := self._grammar.turn(text):
             return (turn.kind, turn.topic), {"value": turn.value}
         return None
-
-
-def _holds(text: str, values: Iterable[str]) -> bool:
-    """Return whether a text has one of some values, also in the genitive."""
-    return any(
-        re.search(rf"(?<!\w){re.escape(value.casefold())}(?:['’]?s|['’])?(?!\w)", text.casefold())
-        for value in values
-    )
 
 
 def answers_of(episode: Episode, probe: Probe, language: Language) -> list[str]:

@@ -20,9 +20,10 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
+from rulerlib.memory import spatial
 from rulerlib.memory.episodes import told
+from rulerlib.memory.reading import ReadQuestion, reader
 from rulerlib.memory.search import WordSearch
-from rulerlib.memory.sentences import ReadQuestion, reader
 from rulerlib.memory.spatial import Steps, letters, observed
 from rulerlib.memory.system import Recalled, System, recalled
 
@@ -49,10 +50,8 @@ class Map(NamedTuple):
 
     def follow(self, start: str, moves: list[str]) -> list[str]:
         """Return the places on a walk; empty if a step is not on the map."""
-        places = [start]
-        for letter in moves:
-            places.append(self.steps.get(places[-1], {}).get(letter, ""))
-        return places if all(places) else []
+        way = [spatial.walk(self.steps, start, moves[:count]) for count in range(len(moves) + 1)]
+        return [place for place in way if place] if all(way) else []
 
     def plan(self, start: str, goal: str) -> list[str]:
         """Return the places on a shortest route; empty if there is none."""

@@ -1,6 +1,6 @@
 """The relation graph (``sgc_rss``): facts as relations between names.
 
-A sentence is read by the wording of its language (`rulerlib.memory.sentences`) and becomes an edge:
+A sentence is read by the wording of its language (`rulerlib.memory.reading`) and becomes an edge:
 who teaches whom, or who was in which town on which day.
 
 A question is read in the same way and followed through the graph, relation by relation. Where two
@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
+from rulerlib.memory.reading import ReadFact, ReadQuestion, reader
 from rulerlib.memory.search import WordSearch
-from rulerlib.memory.sentences import ReadFact, ReadQuestion, reader
 from rulerlib.memory.system import Recalled, System, recalled
 
 Edge = tuple[int, ReadFact]

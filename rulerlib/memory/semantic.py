@@ -30,14 +30,19 @@ import functools
 import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from rulerlib.errors import ParameterError, validated
+from rulerlib.errors import ParameterError, settings_file, validated
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Names, Probe, told
-from rulerlib.memory.sentences import RELATIONS
+
+RELATIONS: dict[str, tuple[str, str]] = settings_file(
+    Path(__file__).with_name("relations.yaml"), "the kinds of names of relations"
+)
+"""The kinds of names that each relation leads from and to."""
 
 KINDS = ("person", "town", "ship", "river")
 """The kinds of names."""

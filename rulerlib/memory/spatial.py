@@ -38,7 +38,6 @@ from pydantic import Field
 from rulerlib.errors import validated
 from rulerlib.languages import Language
 from rulerlib.memory.episodes import Episode, Episodes, Fact, Probe, told
-from rulerlib.memory.sentences import ReadFact
 
 QUESTIONS = ("length", "route", "stand")
 """The kinds of questions, which alternate."""
@@ -144,9 +143,9 @@ def letters(language: Language) -> dict[str, str]:
 
 
 def observed(
-    facts: Iterable[Fact | ReadFact], language: Language, back: bool = True
+    facts: Iterable[Any], language: Language, back: bool = True
 ) -> dict[str, dict[str, str]]:
-    """Return the map that some facts tell; with ``back``, steps lead both ways."""
+    """Return the map that facts tell, taught or read; with ``back``, steps lead both ways."""
     steps: dict[str, dict[str, str]] = {}
     directions = letters(language)
     north, east, south, west = directions.values()
@@ -183,10 +182,8 @@ def routes(steps: Steps, start: str, goal: str) -> list[str]:
     ['EN', 'NE']
     """
     away = distances(steps, goal)
-    if start not in away:
-        return []
-    front = [("", start)]
-    for left in range(away[start] - 1, -1, -1):
+    front = [("", start)] if start in away else []
+    for left in range(away.get(start, 0) - 1, -1, -1):
         front = [
             (route + letter, other)
             for route, place in front
@@ -204,11 +201,9 @@ def written(answer: str, language: Language) -> str | None:
 
 def walk(steps: Steps, start: str, route: Iterable[str]) -> str | None:
     """Return the place to which a route leads, or None if one of its steps is not free."""
-    place = start
+    place: str | None = start
     for letter in route:
-        if letter not in steps.get(place, {}):
-            return None
-        place = steps[place][letter]
+        place = steps.get(place or "", {}).get(letter)
     return place
 
 

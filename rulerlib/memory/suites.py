@@ -12,7 +12,7 @@ A recipe generates the same episodes everywhere. A larger one begins with those 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -85,7 +85,6 @@ class Recipe:
         changes = dictionary("knobs", self.changes, '{"facts": 50}')
         for name in changes:
             one_of("knob", name, defaults(self.suite))
-        object.__setattr__(self, "changes", changes)
         most = self.knobs.most_probes
         if self.probes > most:
             allowed = f"at most {most}, the maximum for an episode of {self.suite} with these knobs"
@@ -102,7 +101,7 @@ class Recipe:
     @cached_property
     def episodes(self) -> Episodes:
         """The generator of its episodes."""
-        make = GENERATORS[SUITES[self.suite]["generator"]].make
+        make: Callable[..., Episodes] = GENERATORS[SUITES[self.suite]["generator"]].make
         return make(self.knobs, languages.load(self.language), str(self.seed))
 
     @cached_property

@@ -71,10 +71,6 @@ BY = ["model", "language", "suite", "size", "preset"]
 QUESTION = ["suite", "language", "profile", "knobs", "seed", "episode", "probe"]
 """What identifies a question."""
 
-_TEXTS = ["suite", "preset", "model", "language", "profile", "episode", "kind", "question",
-          "answer", "gold", "golds"]  # fmt: skip
-_INTEGERS = ["size", "seed", "probe", "index"]
-
 # Settings that must be equal if two presets are compared.
 _ASKED = ["format", "decoding", "tokens_to_generate"]
 
@@ -126,30 +122,24 @@ def _rows(folders: Iterable[Path]) -> pd.DataFrame:
     runs = [_run(folder) for folder in sorted({*folders}) if (folder / METRICS).exists()]
     if not runs:
         return nothing("No run here has metrics.", [*COLUMNS, "knobs", "asked", "unit"])
+    # Suites and presets are in the order of their tables; other presets follow.
+    order = {name: place for place, name in enumerate([*SUITES, *NAMES])}
+    runs.sort(
+        key=lambda run: [order.get(run[name][0].split(",")[0], 99) for name in ("suite", "preset")]
+    )
     rows = pd.concat(runs, ignore_index=True)
     rows["unit"] = rows[QUESTION[:-1]].astype(str).agg("/".join, axis=1)
-    places = {name: place for place, name in enumerate([*SUITES, *NAMES])}
-
-    def in_order(values: pd.Series) -> pd.Series:
-        # Suites and presets are in the order of their tables; other presets follow.
-        if values.name not in ("suite", "preset"):
-            return values
-        return values.str.partition(",")[0].map(places).fillna(len(places))
-
-    by = [*BY, "knobs", "seed", "index"]
-    return rows.sort_values(by, key=in_order, kind="stable", ignore_index=True)
+    return rows
 
 
 def _run(folder: Path) -> pd.DataFrame:
     """Return the questions of the run in a folder."""
     settings, path = samples.read_object(folder / METRICS)["settings"], folder / TABLE
     work, cell = settings["work"], settings["cell"]
-    kinds: dict[str, Any] = dict.fromkeys(COLUMNS, float)
-    kinds |= dict.fromkeys(_TEXTS, str) | dict.fromkeys(_INTEGERS, int)
     # Only numbers have missing values; a text may be "NA".
-    missing = {name: [""] for name in COLUMNS if name not in _TEXTS}
+    missing = {name: [""] for name, kind in COLUMNS.items() if kind != "str"}
     try:
-        rows = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=missing)
+        rows = pd.read_csv(path, dtype=COLUMNS, keep_default_na=False, na_values=missing)
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: damaged ({' '.join(str(error).split())}).") from error
     return rows.assign(

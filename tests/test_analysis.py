@@ -109,16 +109,6 @@ def test_accuracy_is_a_plain_grouping(measure, by):
     assert table["n"].sum() == len(rows)
 
 
-def test_accuracy_shows_few_measures_beside_the_averaged_one():
-    scores = analysis.scores(random_run(5))
-    shown = {*analysis.accuracy(scores)}
-    assert {"recall", "exact_items"} <= shown
-    assert not {"item_recall", "item_precision", "over_answering"} & shown
-    asked = analysis.accuracy(scores, "item_recall")
-    assert {*asked["measure"]} == {"item_recall"}
-    assert {"all_match", "recall"} <= {*asked}
-
-
 def row_of(depth, bins):
     """The nearest depth of a heatmap's row; the deeper one if two are equally near."""
     rows = [100 * row / (bins - 1) for row in range(bins)] if bins > 1 else [50]
@@ -193,11 +183,3 @@ def test_examples_of_every_kind_are_real():
     for row in shown.to_dict("records"):
         same = scores[(scores["length"] == row["length"]) & (scores["index"] == row["index"])]
         assert set(same["pred"]) == {row["pred"]}
-
-
-def test_no_errors_are_one_sentence():
-    about = {"model": "m", "language": "da", "task": "niah_single_1", "length": 512}
-    scores = analysis.scores([(about, Prediction(0, "", ["12"], "12"))])
-    for table in (analysis.errors(scores), analysis.error_examples(scores)):
-        assert table.empty
-        assert table.attrs["why"].endswith(".")

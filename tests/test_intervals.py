@@ -44,12 +44,6 @@ def test_wilson_has_the_published_values(successes, n, low, high):
     assert intervals.wilson(successes, n) == pytest.approx((low, high), abs=5e-5)
 
 
-@pytest.mark.parametrize(("successes", "n"), [(-1, 10), (11, 10), (math.nan, 10), (1, 0)])
-def test_wilson_refuses_what_is_no_proportion(successes, n):
-    with pytest.raises(ParameterError, match="successes"):
-        intervals.wilson(successes, n)
-
-
 shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 in_clusters = st.lists(st.tuples(shares, st.integers(0, 6)), min_size=2, max_size=60)
 

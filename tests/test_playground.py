@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 from helpers_model import Parrot
 
@@ -17,7 +15,7 @@ widgets = pytest.importorskip("ipywidgets")
 from test_show import Reader as Markup  # noqa: E402
 
 from rulerlib.dataset import Dataset  # noqa: E402
-from rulerlib.errors import DataError, MissingExtraError, ParameterError  # noqa: E402
+from rulerlib.errors import DataError, ParameterError  # noqa: E402
 from rulerlib.models import Generation  # noqa: E402
 from rulerlib.playground import Page, Playground  # noqa: E402
 from rulerlib.prompts import PromptFormat  # noqa: E402
@@ -189,13 +187,3 @@ def test_text_of_users_and_models_is_escaped():
     assert page.ask.disabled
     for part in (page.message, page.prompt, page.answer):
         assert not {"script", "img"} & {tag for tag, _ in seen(part.value).tags}
-
-
-def test_state_needs_no_widgets_and_page_names_the_missing_package(monkeypatch):
-    for name in ("ipywidgets", "IPython", "matplotlib"):
-        monkeypatch.setitem(sys.modules, name, None)
-    play = make(length=1024, num_lengths=1)
-    play.set(depth=10)
-    assert not play.ask().right
-    with pytest.raises(MissingExtraError, match=r"page needs .*'ipywidgets': pip .*\[notebook\]"):
-        Page(play)

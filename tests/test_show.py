@@ -99,12 +99,7 @@ def test_an_answer_is_text(pred):
 
 
 # Deceptive characters, and their replacements.
-UNSEEN = {
-    "\x00": "␀", "\x1b[31m": "␛[31m", "\x07": "␇", "\r": "␍", "\x7f": "␡", "\x9b": r"\x9b",
-    "\u202e": r"\u202e", "\u2066": r"\u2066", "\u200f": r"\u200f", "\u200b": r"\u200b",
-    "\ufeff": r"\ufeff", "\u2028": r"\u2028", "\xad": r"\xad",
-    "\U000e0041": r"\U000e0041",
-}  # fmt: skip
+UNSEEN = {"\x1b[31m": "␛[31m", "\x7f": "␡", "\x9b": r"\x9b", "\u202e": r"\u202e"}
 
 
 def everywhere(text):

@@ -162,13 +162,11 @@ def _about(path: Path) -> dict[str, Any]:
     settings = store.read_settings(path)
     about: Any = settings.get("cell")
     if not about:
-        # A run of NVIDIA's scripts, or of an old version without a cell in its settings.
+        # A run of NVIDIA's scripts.
         model, language, length = path.parts[-5:-2]
         if not length.isdecimal():
             raise DataError(f"{path}: the folder '{length}' should be a length in tokens.")
         about = {"model": model, "language": language, "task": path.stem, "length": int(length)}
-        if isinstance(dataset := settings.get("dataset"), dict):
-            about |= {name: dataset[name] for name in ("seed", "texts", "knobs") if name in dataset}
     names = ("model", "language", "task")
     if not all(isinstance(about.get(name), str) for name in names) or not about.get("length"):
         reason = "it does not say which model, language, task and length these are"

@@ -116,17 +116,6 @@ def test_runs_are_told_apart_by_the_settings_in_which_they_differ(tmp_path):
     assert by_seed[["seed", "n"]].to_numpy().tolist() == [[7, 2], [42, 7]]
 
 
-def test_runs_of_the_first_edition_are_read(tmp_path):
-    """Their settings have no cell: the path names them, and the dataset's settings."""
-    for seed, folder in ((42, "one"), (7, "two")):
-        path = tmp_path / folder / "m" / "da" / "1024" / "pred" / "vt+num_hops=8.jsonl"
-        write(path, [1], chat=True, dataset={"seed": seed, "knobs": {"num_hops": 8}})
-    table = scores([tmp_path / "one", tmp_path / "two"])
-    assert table["model"].tolist() == ["m", "m, seed 7"]
-    assert set(table["task"]) == {"vt+num_hops=8"}
-    assert table["knobs"][0]["num_hops"] == 8
-
-
 def test_nvidias_files_are_read(tmp_path):
     """Their scripts write <model>/synthetic/<length>/pred/<task>.jsonl, without our extras."""
     path = tmp_path / "llama" / "synthetic" / "4096" / "pred" / "vt.jsonl"

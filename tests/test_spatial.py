@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import networkx as nx
@@ -78,22 +77,3 @@ def test_answers_follow_from_the_prose(code: str, knobs: dict) -> None:
                 assert probe.golds[0] == str(len(routes[0]))
         assert len(asked) == len(episode.probes) == 12
     assert len({episode.facts[0].value("town") for episode in episodes(code, 12, **knobs)}) == 12
-
-
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("knobs", GRIDS)
-def test_walks_tell_the_whole_grid(code: str, knobs: dict) -> None:
-    """Free cells are joined, and each passage between two of them is walked once."""
-    size = knobs.get("grid_size", 5)
-    blocked = round(knobs.get("obstacle_density", 0.2) * size * size)
-    for episode in episodes(code, 3, **knobs):
-        graph = drawn(code, episode)
-        cells = {next(iter(graph)): (0, 0)}
-        for here, there in nx.bfs_edges(graph, next(iter(graph))):
-            right, up = graph.edges[here, there]["move"]
-            cells[there] = cells[here][0] + right, cells[here][1] + up
-        assert len({*cells.values()}) == len(cells) == size * size - blocked
-        for axis in zip(*cells.values(), strict=True):
-            assert max(axis) - min(axis) < size
-        beside = {(a, b) for a in cells for b in cells if math.dist(cells[a], cells[b]) == 1}
-        assert beside == {*graph.edges}

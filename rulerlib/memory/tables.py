@@ -26,10 +26,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib import analysis, samples, show, store
+from rulerlib import analysis, samples
 from rulerlib.analysis import RESAMPLES, groups_of, rows_of
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.escaping import Html
 from rulerlib.intervals import clustered, holm
 from rulerlib.memory.measures import COLUMNS
 from rulerlib.memory.presets import NAMES
@@ -304,15 +303,3 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     family["p_holm"] = holm(family["p"].tolist())
     # A count that may be missing.
     return family.astype({"n": "Int64"})
-
-
-def answers(works: Sequence[Work]) -> Html:
-    """Return the prompt of the first question and the model's answer to it, by preset."""
-    boxes = []
-    for job in works:
-        if job.recipe is works[0].recipe and job.file(METRICS).exists():
-            answer = store.read_predictions(job.answers_path, 1)[0]
-            name, wanted = model_label(job.preset.name, job.engine), ", ".join(answer.outputs)
-            language = job.recipe.language
-            boxes.append(show.answer_box(name, answer.pred, wanted, language, answer.input))
-    return show.stacked(boxes)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from rulerlib import languages
 from rulerlib.memory import spatial
 from rulerlib.memory.episodes import Episode
-from rulerlib.memory.episodic_index import key_of
 from rulerlib.memory.presets import opened
 from rulerlib.memory.search import WordSearch, hashed
 from rulerlib.memory.suites import Recipe
@@ -175,22 +174,6 @@ def test_the_gate_adds_up(make, changes, wanted):
     index = make("hei_nw", **{"gate": True, **changes})
     index.teach([Text("It rains.", number, pinned=number == 2) for number in range(3)])
     assert kept(index) == wanted
-
-
-def cosine(one: str, other: str) -> float:
-    first, second = ({*key_of(text).tolist()} for text in (one, other))
-    return len(first & second) / (len(first) * len(second) or 1) ** 0.5
-
-
-def test_texts_with_the_same_words_have_similar_keys():
-    birmund = "Birmund repaired a boat."
-    assert cosine(birmund, "a boat, repaired: BIRMUND") > 0.9
-    assert cosine(birmund, "Who saw Birmund's boat?") > 0.35 > cosine(birmund, "Ulrun sold an axe.")
-    assert cosine("å", "a\u030a") == 1
-    assert cosine("gård", "gard") < 0.5
-    assert cosine("", "a") == 0
-    # Keys are the same on every machine.
-    assert key_of("Birmund").tolist()[:4] == [154, 299, 453, 801]
 
 
 # --- sgc_rss -----------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def _texts(path: Path) -> list[str]:
     return [checked(text, f"{path}, text {number}") for number, text in enumerate(texts, 1)]
 
 
-def checked(text: str, name: str = "text") -> str:
+def checked(text: Any, name: str = "text") -> str:
     """Return a text in the composed form of Unicode (NFC), after checking it.
 
     Parameters

@@ -201,7 +201,7 @@ class Record:
             If it is not JSON, a field is missing, or a field has another type.
         """
         try:
-            record: Self = _adapter(cls).validate_json(line)
+            record: Self = _adapter(cls).validate_json(line)  # type: ignore[arg-type]
         except ValidationError as error:
             raise DataError(_problem(error)) from error
         return record

@@ -125,7 +125,7 @@ def soft(pred: str, reference: str) -> float:
     words, wanted = pred.lower().split(), reference.lower().split()
     if not wanted or reference.lower() in pred.lower():
         return float(bool(wanted))
-    row = [*range(len(wanted) + 1)]
+    row: list[int] = [*range(len(wanted) + 1)]
     for at, word in enumerate(words, 1):
         before, row = row, [at]
         for place, other in enumerate(wanted):

@@ -167,7 +167,7 @@ class Scoring:
         accepted = [tuple(one_form(span) for span in spans_of(gold)) for gold in golds]
         values = {}
         for name in self.measures:
-            measure = self.own.get(name) or MEASURES[name]
+            measure: Callable[..., float] = self.own.get(name) or MEASURES[name]
             if name in OF_GOLDS:
                 values[name] = measure(answer, accepted or references, language)
             else:

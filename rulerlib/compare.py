@@ -33,9 +33,9 @@ from rulerlib.errors import (
     DataError,
     ParameterError,
     RulerError,
-    numbers,
     settings,
     settings_file,
+    values_of,
     whole_number,
 )
 from rulerlib.predict import Progress
@@ -396,7 +396,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             models = " and ".join(typed)
             raise ParameterError("models", models, "both folders of runs, or both models")
         else:
-            given["lengths"] = numbers("lengths", given["lengths"])
+            given["lengths"] = values_of("lengths", given["lengths"])
             comparison = asked(first, second, **given)
         path = Path(given["output"]) / "compare.json"
         files.write_object(path, {"models": typed, **comparison.told()})

@@ -38,7 +38,7 @@ from rulerlib import commands, files
 from rulerlib.analysis import THRESHOLD, read_predictions
 from rulerlib.betting import NEEDED, Wealth
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
-from rulerlib.errors import ParameterError, number, numbers, whole_number
+from rulerlib.errors import ParameterError, number, values_of, whole_number
 from rulerlib.predict import Progress
 from rulerlib.tasks import names, resolve
 from rulerlib.tokens import thousands
@@ -357,7 +357,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--queries", type=int, default=QUERIES, help="about one context, at most")
     options(parser, "ruler", "runs/effective")
     given = vars(parser.parse_args(arguments))
-    lengths = numbers("lengths", given.pop("lengths"))
+    lengths = values_of("lengths", given.pop("lengths"))
     result = find(given_model(given.pop("model")), lengths, **given)
     print(result.sentence())
     if not result.done:

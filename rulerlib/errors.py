@@ -108,7 +108,7 @@ class RunMismatchError(RulerError):
 
 
 class BusyError(RulerError):
-    """Another process is writing the same file; the message names its process ID."""
+    """Another process is writing the same file."""
 
 
 def load_package(package: str, extra: str, purpose: str) -> Any:
@@ -296,20 +296,6 @@ def values_of(parameter: str, given: Any, choices: Iterable[str] = ()) -> list[A
     if len({str(each) for each in values}) < len(values):
         raise ParameterError(parameter, values, "a list without duplicates")
     return values
-
-
-def numbers(parameter: str, text: str) -> list[int]:
-    """Return numbers of tokens that are separated by commas.
-
-    Raises
-    ------
-    ParameterError
-        If there is none, or something else.
-    """
-    parts = listed(text)
-    if not parts or not all(part.isdecimal() and int(part) for part in parts):
-        raise ParameterError(parameter, text, "numbers of tokens, such as 2048,4096")
-    return [int(part) for part in parts]
 
 
 def settings(parameter: str, texts: Sequence[str], example: str) -> dict[str, Any]:

@@ -200,7 +200,7 @@ def lock(path: str | Path, wait: bool = False) -> Iterator[None]:
     Raises
     ------
     BusyError
-        If another process holds the lock; names its process ID.
+        If another process holds the lock.
     ParameterError
         If the folder cannot be written.
     """
@@ -212,13 +212,11 @@ def lock(path: str | Path, wait: bool = False) -> Iterator[None]:
         try:
             held.acquire()
         except filelock.Timeout as error:
-            owner = beside.read_text("utf-8") if beside.exists() else "?"
             raise BusyError(
-                f"{path} is being written by process {owner}: wait until it is done, or choose"
+                f"{path} is being written by another process: wait until it is done, or choose"
                 " another output folder."
             ) from error
     try:
-        beside.write_text(str(os.getpid()), "utf-8")
         yield
     finally:
         with contextlib.suppress(OSError):

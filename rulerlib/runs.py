@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -417,11 +418,8 @@ class Run:
 
     def example(self) -> Sample:
         """Return a sample of the first cell."""
-        cell = self.cells[0]
-        if self._is_given(cell):
-            return next(samples.read(self.questions(cell), Sample))
         # The needle of the first sample is at the very beginning, so take the second.
-        return self.dataset(cell)[min(1, self.num_samples - 1)]
+        return [*islice(samples.read(self.questions(self.cells[0]), Sample), 2)][-1]
 
     def _num_samples(self, cell: Cell) -> int:
         return self.num_samples if cell.study is None else self.study_samples

@@ -12,21 +12,19 @@ import json
 import multiprocessing
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers_store import die_at, write_records
+from helpers_store import write_records
 
 from rulerlib import languages, tokens
 from rulerlib.haystack import sentences
 from rulerlib.models import Generation, Request, in_order
-from rulerlib.predict import predict
 from rulerlib.prompts import Decoding
 from rulerlib.samples import Sample
 
@@ -73,9 +71,7 @@ def _trained() -> Any:
     return rust
 
 
-def tiny_model(
-    folder: Path, template: str | None = None, eos: int | list[int] | None = 1, head_dim: int = 16
-) -> Path:
+def tiny_model(folder: Path, template: str | None = None) -> Path:
     """Save a random model and its tokenizer.
 
     The weights are larger than usual, so that answers vary and depend on the whole prompt.
@@ -85,9 +81,9 @@ def tiny_model(
     tokenizer = tiny_tokenizer(template)
     config = transformers.LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-        num_attention_heads=2, num_key_value_heads=1, head_dim=head_dim,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=16,
         max_position_embeddings=LIMIT,
-        bos_token_id=0, eos_token_id=eos, tie_word_embeddings=False, initializer_range=0.4,
+        bos_token_id=0, eos_token_id=1, tie_word_embeddings=False, initializer_range=0.4,
     )  # fmt: skip
     state = torch.random.get_rng_state()
     torch.manual_seed(7)
@@ -188,30 +184,6 @@ PROCESSES.set_forkserver_preload(
      "rulerlib.predict", "rulerlib.models.openai", "openai", "pytest", "hypothesis", "pandas",
      "scipy.stats", "ipykernel.kernelapp"]
 )  # fmt: skip
-
-
-def predicting(
-    make: Callable[[], Any], dataset: Path, output: Path, step: int, how: int = signal.SIGKILL
-) -> None:
-    """Predict with the engine from ``make``, and die before a step; see `die_at`."""
-    # Background processes of a shell ignore Ctrl-C, and so do their children.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    model = make()
-    die_at(step, output.parent, how)
-    try:
-        predict(dataset, model, output)
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
-def stopped(
-    make: Callable[[], Any], dataset: Path, output: Path, step: int, how: int = signal.SIGKILL
-) -> int | None:
-    """Predict in a process that dies before a step; return its exit code."""
-    process = PROCESSES.Process(target=predicting, args=(make, dataset, output, step, how))
-    process.start()
-    process.join(300)
-    return process.exitcode
 
 
 def some_samples(count: int, size: int = 200) -> list[Sample]:

@@ -42,12 +42,6 @@ def test_the_limit_of_a_model_is_derived_from_its_configuration(tmp_path, config
     assert checkpoints.limit(str(tmp_path)) == limit
 
 
-def test_max_model_len_overrides_the_limit_of_the_model(tmp_path):
-    (tmp_path / "config.json").write_text('{"max_position_embeddings": 2048}', encoding="utf-8")
-    for given, limit in ((None, 2048), (512, 512), (8192, 8192)):
-        assert models.load(str(tmp_path), "transformers", max_model_len=given).limit == limit
-
-
 @pytest.mark.parametrize(("text", "message"), [
     ('{"max_position', r"a folder whose config\.json can be read"),
 ])  # fmt: skip

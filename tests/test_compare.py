@@ -109,7 +109,7 @@ WRONG = {
     "no value": (["model", "model=lille"], "a name and a value, such as model=lille"),
     "no margin": ([ENGINE, ENGINE, "--margin", "0"], "margin is 0.0, but must be above 0"),
     "what both share": ([ENGINE, f"{ENGINE},length=3"], "without these, which a comparison sets"),
-    "lengths that are none": ([ENGINE, ENGINE, "--lengths", "4k"], "lengths is '4k'"),
+    "lengths that are none": ([ENGINE, ENGINE, "--lengths", "4k"], "length is '4k'"),
     "other tokens": ([ENGINE, "model=lille,language=en"], "the same for both"),
     "of two kinds": ([ENGINE, "{here}"], "both folders of runs, or both models"),
     "an empty folder": (["{here}", "{here}"], "must be a folder with <model>/"),

@@ -262,16 +262,13 @@ def test_a_truncated_prompt_stops_the_run(serve, monkeypatch, endpoint, tokenize
 # --- Replies --------------------------------------------------------------------------------------
 
 
-def replying(message=None, **fields):
-    """Return an ``answer`` with this message and these fields."""
-    choice = {"finish_reason": fields.pop("finish_reason", "stop")}
+def replying(message):
+    """Return an ``answer`` with this message, or its text."""
 
     def answer(prompt, chat):
-        usage = {**with_window(10**6)(prompt, chat)["usage"], **fields.get("usage", {})}
-        usage["completion_tokens"] = fields.get("written", 3)
-        whole = {"content": "8", **(message or {})}
-        choice["message" if chat else "text"] = whole if chat else whole["content"]
-        return {"choices": [choice], "usage": usage, "model": fields.get("model", "parrot")}
+        choice = {"message": message} if chat else {"text": message["content"]}
+        usage = {**with_window(10**6)(prompt, chat)["usage"], "completion_tokens": 3}
+        return {"choices": [{"finish_reason": "stop", **choice}], "usage": usage}
 
     return answer
 

@@ -119,7 +119,6 @@ def run(tiny, tmp_path, **more):
 
 
 def test_two_checkpoints_of_one_name_have_different_files(tiny, tmp_path):
-    analysis = pytest.importorskip("rulerlib.analysis")
     models = []
     for parent in ("one", "other"):
         models.append(shutil.copytree(tiny, tmp_path / parent / "checkpoint-500"))
@@ -129,17 +128,12 @@ def test_two_checkpoints_of_one_name_have_different_files(tiny, tmp_path):
     content[-1] ^= 1
     weights.write_bytes(content)
     made = [run(str(model), tmp_path, tasks="niah_single_1") for model in models]
-    for each in made:
-        each.predict()
     first, second = (each.cells[0] for each in made)
     assert first.model == second.model == "checkpoint-500"
     assert made[0].answers(first) != made[1].answers(second)
     # A copy of the first elsewhere is the same model.
     moved = shutil.copytree(models[0], tmp_path / "third" / "checkpoint-500")
     assert run(str(moved), tmp_path, tasks="niah_single_1").cells == (first,)
-    table = analysis.scores(analysis.read_predictions(tmp_path / "runs"))
-    named = {f"checkpoint-500, weights {cell.weights}" for cell in (first, second)}
-    assert {*table["model"]} == named
 
 
 brief = functools.partial(Decoding, tokens_to_generate=16)

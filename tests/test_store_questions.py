@@ -1,16 +1,15 @@
-"""Files of questions: reused, extended, resumed after a kill, and found."""
+"""Files of questions: reused, extended and found."""
 
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
-from helpers_model import PROCESSES, some_samples, tree
+from helpers_model import some_samples, tree
 from helpers_store import Given
 
 from rulerlib import store
-from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError
+from rulerlib.errors import DataError, ParameterError, RunMismatchError
 from rulerlib.samples import Sample, read
 
 
@@ -36,24 +35,6 @@ def test_more_samples_extend_the_file(tmp_path):
         assert path.read_bytes().startswith(before)
     store.write_questions(Given(some_samples(9)), tmp_path / "whole")
     assert tree(tmp_path / "growing") == tree(tmp_path / "whole")
-
-
-def test_a_killed_writer_is_resumed(tmp_path):
-    """While it runs, a second writer is refused and told the process."""
-    folder = tmp_path / "data"
-    slow = Given(some_samples(20), seconds=0.2)
-    first = PROCESSES.Process(target=store.write_questions, args=(slow, folder))
-    first.start()
-    until = time.monotonic() + 300
-    while not list(folder.glob(".validation.jsonl.unfinished")):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    with pytest.raises(BusyError, match=f"process {first.pid}:"):
-        store.write_questions(Given(some_samples(5)), folder)
-    first.kill()
-    first.join()
-    path = store.write_questions(Given(some_samples(5)), folder)
-    assert list(read(path, Sample)) == some_samples(5)
 
 
 def test_other_settings_are_refused_by_name(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rulerlib.models import Request, find_stop
 from rulerlib.prompts import TAGS, ends_thinking, find_tag, split_thinking
 
 
@@ -51,3 +52,22 @@ def test_tags_are_removed_and_no_letter_is_lost(pieces, begun):
     assert (thoughts + answer).count("a") == pieces.count("a")
     assert ends_thinking(text, begun=begun) == unended
     assert not ends_thinking(text, (), begun)
+
+
+THOUGHTS = ("<t>", "</t>")
+
+
+def asked(*stop, tags=(), prompt="Hvad?"):
+    return Request(prompt, False, 16, tags=tags, stop=stop)
+
+
+@pytest.mark.parametrize(("text", "thinks", "place"), [
+    ("<t>7. 8.</t>8. 9.", False, (13, 14)), ("7. 8.</t>8. 9.", True, (10, 11)),
+    ("7. <t>8.</t>9.", False, (1, 2)), ("7<t>8.</t>9<t>1.</t>2.", False, (21, 22)),
+    ("7<t>8.", False, None), ("7. 8.", True, None), ("<t>7</t>8", False, None),
+])  # fmt: skip
+def test_thinking_is_left_out(text, thinks, place):
+    assert find_stop(text, asked(".", tags=THOUGHTS), thinks) == place
+    # Other tags, or none: all of it is the answer.
+    at = text.find(".")
+    assert find_stop(text, asked("."), False) == (None if at < 0 else (at, at + 1))

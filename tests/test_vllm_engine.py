@@ -23,11 +23,10 @@ pytest.importorskip("torch")
 # One gigabyte for keys and values; no compiler is started for models as small as these.
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
 
-from helpers_model import LILLE, tiny_model
+from helpers_model import LILLE
 
 from rulerlib import models
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
 from rulerlib.models import Request, in_order
 
 EAGER = {"enforce_eager": True, "max_num_seqs": 16}
@@ -108,25 +107,3 @@ def test_the_server_of_vllm_gives_the_same_answers(server, requests, wanted):
     assert [each.text for each in made] == [each.text for each in wanted]
     for mine, other in zip(made, wanted, strict=True):
         assert (mine.prompt_tokens, mine.finished) == (other.prompt_tokens, other.finished)
-
-
-def test_a_long_prompt_is_rejected_and_an_abandoned_call_changes_nothing(tmp_path):
-    # The smallest head that vLLM computes on a processor.
-    tiny_model(tmp_path / "tiny", head_dim=32)
-    model = models.load(str(tmp_path / "tiny"), "vllm", dtype="float32", **EAGER)
-    with pytest.raises(ParameterError, match=r"length is .* at most 2048"):
-        in_order(model, [Request("Hej du der. " * 2000, True, 4)])
-    going = model.generate([Request(f"Hej {number}.", True, 4 + number) for number in range(9)])
-    next(going)
-    going.close()
-    assert len(in_order(model, [Request("Hej.", True, 4)])) == 1
-
-
-@pytest.mark.parametrize(("options", "named"), [
-    ({"tensor_parallel_size": 0}, "tensor_parallel_size"),
-    ({"gpu_memory_utilisation": 0.5}, "model"),
-])  # fmt: skip
-def test_bad_options_are_rejected_in_one_line(options, named):
-    with pytest.raises(ParameterError) as error:
-        in_order(models.load("lille", "vllm", **options), [Request("Hej.", True, 4)])
-    assert error.value.parameter == named

@@ -14,10 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingExtraError, ParameterError
 from rulerlib.samples import Sample
-from rulerlib.tasks.common_words import frequent
+from rulerlib.tasks import common_words
+
+pytest.importorskip("wordfreq")
 
 LANGUAGES = ("da", "en")
 
@@ -100,15 +103,13 @@ SETTINGS = [
     ({}, 1500, (6, 1)),
     ({}, 4500, (30, 3)),
     ({"few_shot": False}, 900, (6, 1)),
-    ({"num_cw": 3, "freq_cw": 12, "freq_ucw": 2, "words": "text"}, 1500, (12, 2)),
+    ({"num_cw": 3, "freq_cw": 12, "freq_ucw": 2}, 1500, (12, 2)),
 ]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("knobs", "length", "frequencies"), SETTINGS, ids=str)
 def test_the_reader_finds_the_answers(language, knobs, length, frequencies, words):
-    if "words" not in knobs:
-        pytest.importorskip("wordfreq")
     data = Dataset("cwe", length, language, words, num_samples=8, knobs=knobs)
     for sample in data:
         check(data, sample, frequencies)
@@ -124,35 +125,26 @@ def test_the_reader_finds_the_answers(language, knobs, length, frequencies, word
     language=st.sampled_from(LANGUAGES),
 )
 def test_any_setting_that_fits(count, rare, more, length, seed, language):
-    knobs = {"num_cw": count, "freq_cw": rare + more, "freq_ucw": rare, "words": "text"}
+    knobs = {"num_cw": count, "freq_cw": rare + more, "freq_ucw": rare}
     data = Dataset("cwe", length, language, "words", num_samples=1, seed=seed, knobs=knobs)
     check(data, data[0], (rare + more, rare))
     # A number, a full stop and a word are three tokens, and a word comes in several at once.
     assert length - 3 * rare < data[0].length <= length
 
 
-def listing(count: int) -> list[str]:
-    """A user's own words, one on each line."""
-    letters = "abcdefghij"
-    return ["\n".join("wo" + "".join(letters[int(digit)] for digit in f"{number:03}")
-                      for number in range(count))]  # fmt: skip
-
-
-def test_a_length_that_needs_more_words_than_there_are_is_refused(words):
-    knobs = {"words": "text", "freq_cw": 7, "freq_ucw": 4}
-    with pytest.raises(ParameterError, match=r"length is 8000.* the 400 different words"):
-        [*Dataset("cwe", 8000, "da", words, texts=listing(400), knobs=knobs)]
-    data = Dataset("cwe", 4500, "da", words, 10, texts=listing(400), knobs=knobs)
-    for sample in data:
-        listed = check(data, sample)
-        example = set(re.findall(r"wo[a-j]{3}", parts(sample)[0]))
+def test_a_length_that_needs_more_words_than_there_are_is_refused(words, monkeypatch):
+    few = common_words.frequent(languages.load("da"), 400)
+    monkeypatch.setattr(common_words, "frequent", lambda language, most: few)
+    knobs = {"freq_cw": 7, "freq_ucw": 4}
+    with pytest.raises(ParameterError, match=r"length is 8000.* the 400 words that da has"):
+        [*Dataset("cwe", 8000, "da", words, knobs=knobs)]
+    for sample in Dataset("cwe", 4500, "da", words, 3, knobs=knobs):
         # Nearly all the words there are occur in so long a prompt.
-        assert 330 <= len(set(listed) | example) <= 400
+        assert 330 <= len({word for _, word in ENTRY.findall(sample.input)}) <= 400
 
 
 @pytest.mark.filterwarnings("ignore:.*list of common words")
 def test_the_lighter_list_says_so_where_the_heavier_does_not_fit(words):
-    pytest.importorskip("wordfreq")
     with pytest.warns(UserWarning, match="its lighter one is made"):
         # 30 times each is too much for this number of common words.
         data = Dataset("cwe", 4096, "en", words, 2, knobs={"num_cw": 30})
@@ -162,7 +154,6 @@ def test_the_lighter_list_says_so_where_the_heavier_does_not_fit(words):
 
 def test_without_wordfreq(monkeypatch):
     monkeypatch.setitem(sys.modules, "wordfreq", None)
-    frequent.cache_clear()
+    common_words.frequent.cache_clear()
     with pytest.raises(MissingExtraError, match=r"rulerlib\[words\]"):
         Dataset("cwe", 4096, "da", "words")
-    assert Dataset("cwe", 4096, "da", "words", knobs={"words": "text"})[0].outputs

@@ -26,12 +26,12 @@ import re
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from rulerlib.errors import ParameterError, flag, load_package, one_of, whole_number
+from rulerlib.errors import ParameterError, flag, load_package, whole_number
 from rulerlib.files import digest
 from rulerlib.haystack import Draft, Filling, Pool, Sized, Take, largest, pool_of
 from rulerlib.languages import Language
@@ -39,8 +39,6 @@ from rulerlib.samples import Part, Prediction
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import AGGREGATION, Task
 from rulerlib.tokens import costs
-
-SOURCES = ("wordfreq", "text")
 
 # The most frequent words of a language that are used; rarer ones only if the length needs them.
 TOP = 15_000
@@ -102,16 +100,12 @@ class CommonWords(Task):
         cuts words into many tokens. If one is None, it is 30 or 3.
     few_shot
         Whether an example with its answer comes first, as in RULER.
-    words
-        ``"wordfreq"``: the most frequent words of the language; ``"text"``: those of the dataset's
-        texts, which can be a file of one word a line. Lower case, letters only, 3 to 14 of them.
     """
 
     num_cw: int = 10
     freq_cw: int | None = None
     freq_ucw: int | None = None
     few_shot: bool = True
-    words: str = "wordfreq"
 
     family = "common_words"
     category = AGGREGATION
@@ -124,43 +118,27 @@ class CommonWords(Task):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), 1, 10_000)
         flag("few_shot", self.few_shot)
-        one_of("words", self.words, SOURCES)
         common, uncommon, *_ = self._repeats(HEAVY)
         if common <= uncommon:
             raise ParameterError("freq_cw", common, f"more than freq_ucw ({uncommon})")
 
-    @property
-    def reads_texts(self) -> bool:
-        """True if the words come from the texts."""
-        return self.words == "text"
-
-    def _repeats(self, usual: Repeats) -> Repeats:
-        """Return a setting with the frequencies that are set, if any is."""
-        if self.freq_cw is None and self.freq_ucw is None:
-            return usual
-        freq_cw, freq_ucw = self.freq_cw or HEAVY.freq_cw, self.freq_ucw or HEAVY.freq_ucw
-        return usual._replace(freq_cw=freq_cw, freq_ucw=freq_ucw)
+    def stated(self) -> dict[str, Any]:
+        """Return the parameters as a dataset records them, with a former one for old datasets."""
+        return {**self.settings(), "words": "wordfreq"}
 
     # --- The words ---------------------------------------------------------------------------
 
     @property
     def digest(self) -> str | None:
         """A short hash of the words that are left out, or None if none are."""
-        words = sorted({*self.language.lines("foreign")}) if self.words == "wordfreq" else []
-        return digest(words) if words else None
+        foreign = {*self.language.lines("foreign")}
+        return digest(sorted(foreign)) if foreign else None
 
     @cached_property
     def filler(self) -> Pool:
         """All words that the list can have."""
-        if self.words == "text":
-            words = tuple(proper(re.findall(r"\w+", " ".join(self.texts))))
-        else:
-            most = self.budget.length // (LEAST_ENTRY * self._repeats(HEAVY).freq_ucw)
-            words = frequent(self.language, max(TOP, most))
-        if len(words) < (needed := sum(self._sizes(HEAVY))):
-            allowed = f"a source of at least {needed} different words, and this has {len(words)}"
-            raise ParameterError("words", self.words, allowed)
-        return pool_of(words, self.budget.tokenizer)
+        most = self.budget.length // (LEAST_ENTRY * self._repeats(HEAVY).freq_ucw)
+        return pool_of(frequent(self.language, max(TOP, most)), self.budget.tokenizer)
 
     @cached_property
     def _whole(self) -> list[int]:
@@ -172,25 +150,25 @@ class CommonWords(Task):
             for length in range(SHORTEST, len(word))
             for first in range(len(word) - length + 1)
         }
-        whole = [place for place, word in enumerate(words) if word not in parts]
-        if len(whole) < self.num_cw:
-            allowed = f"at most {len(whole)}, the words that are not part of another word"
-            raise ParameterError("num_cw", self.num_cw, allowed)
-        return whole
-
-    def _sizes(self, repeats: Repeats) -> list[int]:
-        """Return how many words of each kind `Words` has."""
-        count = self.num_cw
-        # The smallest list has an uncommon word for each common one.
-        shown = [count, count * repeats.example_words] if self.few_shot else [0, 0]
-        return [count, count, *shown]
+        return [place for place, word in enumerate(words) if word not in parts]
 
     def _draw(self, repeats: Repeats, rng: random.Random) -> Words:
-        sizes = self._sizes(repeats)
-        common = rng.sample(self._whole, sizes[0])
-        drawn = rng.sample(range(len(self.filler.units)), sum(sizes))
+        count = self.num_cw
+        # The smallest list has an uncommon word for each common one.
+        sizes = [count, count, count * repeats.example_words] if self.few_shot else [count, 0, 0]
+        common = rng.sample(self._whole, count)
+        drawn = rng.sample(range(len(self.filler.units)), count + sum(sizes))
         others = (word for word in drawn if word not in common)
-        return Words(common, *([*itertools.islice(others, size)] for size in sizes[1:]))
+        return Words(common, *([*itertools.islice(others, size)] for size in sizes))
+
+    # --- How often they occur ----------------------------------------------------------------
+
+    def _repeats(self, usual: Repeats) -> Repeats:
+        """Return a setting with the frequencies that are set, if any is."""
+        if self.freq_cw is None and self.freq_ucw is None:
+            return usual
+        freq_cw, freq_ucw = self.freq_cw or HEAVY.freq_cw, self.freq_ucw or HEAVY.freq_ucw
+        return usual._replace(freq_cw=freq_cw, freq_ucw=freq_ucw)
 
     @cached_property
     def _setting(self) -> Repeats:
@@ -201,7 +179,7 @@ class CommonWords(Task):
         budget = self.budget
         if budget.length < LIGHT_BELOW:
             return self._repeats(LIGHT)
-        if self._repeats(LIGHT) != LIGHT:
+        if self.freq_cw is not None or self.freq_ucw is not None:
             return self._repeats(HEAVY)
         # The same trial for every seed: a seed changes the words, not the setting.
         rng = random.Random("trial")
@@ -222,7 +200,7 @@ class CommonWords(Task):
         """Return the question with its example, and a function that makes the list."""
         words = self._draw(self._setting, rng)
         draft = self._draft(words, self._setting, rng)
-        return [draft], lambda room: self._fill(words, draft.least, room, rng)
+        return [draft], lambda room: self._fill(words, room, rng)
 
     def _draft(self, words: Words, repeats: Repeats, rng: random.Random) -> Draft:
         """Return the question of a sample, and what its smallest list costs."""
@@ -236,18 +214,24 @@ class CommonWords(Task):
             example = f"{head}{' '.join(self._listed(order))}{tail}{prefix} {' '.join(answer)}"
             parts = [Part("example", 0, len(example))]
             head = f"{example}\n\n{head}"
-        least = self._number_costs[self._entries(repeats)]
-        least += repeats.freq_cw * sum(self.filler.costs[word] for word in words.common)
-        least += repeats.freq_ucw * sum(self.filler.costs[word] for word in words.uncommon)
         outputs = [self.filler.units[word] for word in words.common]
-        draft = Draft(head, tail, prefix, outputs, head_parts=parts, least=least)
+        draft = Draft(head, tail, prefix, outputs, head_parts=parts)
         draft.answer = " ".join(self._listed(words.common))
+        draft.least = self._cost(words, repeats)
         return draft
 
     def _listed(self, order: Sequence[int]) -> list[str]:
         """Return the entries of a list: ``"1. house"``, ``"2. ant"``, ..."""
         units = self.filler.units
         return [f"{number}. {units[word]}" for number, word in enumerate(order, 1)]
+
+    def _cost(self, words: Words, repeats: Repeats, more: Sequence[int] = ()) -> int:
+        """Return the tokens of a list with ``more`` uncommon words than the smallest."""
+        common, uncommon, pool = repeats.freq_cw, repeats.freq_ucw, self.filler.costs
+        entries = self._entries(repeats) + len(more) * uncommon
+        rare = sum(pool[word] for word in words.uncommon) + sum(pool[word] for word in more)
+        often = sum(pool[word] for word in words.common)
+        return self._number_costs[entries] + common * often + uncommon * rare
 
     def _entries(self, repeats: Repeats) -> int:
         """Return the number of entries of the smallest list."""
@@ -256,42 +240,35 @@ class CommonWords(Task):
     @cached_property
     def _number_costs(self) -> list[int]:
         """The tokens of the first 0, 1, 2, ... numbers of a list, for all that can be needed."""
-        most = self.budget.length // (1 + self.filler.cheapest) + self._repeats(HEAVY).freq_ucw
-        most = max(most, self._entries(self._repeats(HEAVY))) + 1
+        heavy = self._repeats(HEAVY)
+        most = self.budget.length // (1 + self.filler.cheapest) + heavy.freq_ucw
+        most = max(most, self._entries(heavy)) + 1
         numbers = [f"{number}." for number in range(1, most + 1)]
         added = costs(numbers, " ", self.budget.tokenizer)
         return [*itertools.accumulate(added, initial=0)]
 
-    def _fill(self, words: Words, least: int, room: int, rng: random.Random) -> Filling:
-        """Return the longest list that ``room`` tokens hold; the smallest one costs ``least``."""
-        common, uncommon, *_ = self._setting
-        pool, entries, numbers = self.filler, self._entries(self._setting), self._number_costs
+    def _fill(self, words: Words, room: int, rng: random.Random) -> Filling:
+        """Return the longest list that ``room`` tokens hold."""
+        repeats, pool, numbers = self._setting, self.filler, self._number_costs
         # The entries that fit if each has the cheapest word.
         most = bisect.bisect_right(
             range(len(numbers)), room, key=lambda count: numbers[count] + count * pool.cheapest
         )
-        enough = max(0, most - entries) // uncommon + 1
+        enough = max(0, most - self._entries(repeats)) // repeats.freq_ucw + 1
         taken = {word for kind in words for word in kind}
         drawn = rng.sample(range(len(pool.units)), min(len(pool.units), enough + len(taken)))
         more = [word for word in drawn if word not in taken][:enough]
-        sums = [*itertools.accumulate((pool.costs[word] for word in more), initial=0)]
-
-        def cost(count: int) -> int:
-            more_numbers = numbers[entries + count * uncommon] - numbers[entries]
-            return least + sums[count] * uncommon + more_numbers
 
         def make(count: int) -> tuple[list[str], int]:
-            order = words.common * common + (words.uncommon + more[:count]) * uncommon
+            uncommon = words.uncommon + more[:count]
+            order = words.common * repeats.freq_cw + uncommon * repeats.freq_ucw
             rng.shuffle(order)
-            return self._listed(order), cost(count)
+            return self._listed(order), self._cost(words, repeats, more[:count])
 
-        count = largest(cost, room, len(more))
-        next_word = uncommon * (pool.cheapest + numbers[-1] - numbers[-2])
-        if count == len(more) and cost(count) + next_word <= room:
-            allowed = (
-                f"shorter, because the list needs more than the {len(pool.units)} different words"
-                " that there are; a higher freq_ucw needs fewer"
-            )
+        count = largest(lambda count: self._cost(words, repeats, more[:count]), room, len(more))
+        if count == len(more) < enough:
+            allowed = f"shorter, because the list needs more than the {len(pool.units)} words"
+            allowed += f" that {self.language.code} has; a higher freq_ucw needs fewer"
             raise ParameterError("length", self.budget.length, allowed)
         return Sized(make, count, " ")
 
@@ -307,32 +284,19 @@ class CommonWords(Task):
         names = language.unfill(prompt, "common_words", "template")
         if names is None:
             return None
-        context = names["context"]
         # The example has a list of its own.
-        starts = [hit.start() for hit in re.finditer(r"(?<!\S)1\. ", context)]
-        words = Counter(re.findall(r"\d+\. (\S+)", context[starts[-1] if starts else 0 :]))
+        last = re.split(r"(?<!\S)(?=1\. )", names["context"])[-1]
+        words = Counter(re.findall(r"\d+\. (\S+)", last))
         return language.join([word for word, _ in words.most_common(int(names["count"]))])
-
-
-def proper(words: Iterable[str]) -> Iterator[str]:
-    """Yield the words that the list can have in lower case, each once, in their order.
-
-    >>> [*proper(["house", "House", "cat's", "of", "b12", "ant"])]
-    ['house', 'ant']
-    """
-    seen = set[str]()
-    for word in map(str.lower, words):
-        if word.isalpha() and SHORTEST <= len(word) <= LONGEST and word not in seen:
-            seen.add(word)
-            yield word
 
 
 @cache
 def frequent(language: Language, most: int) -> tuple[str, ...]:
     """Return the ``most`` most frequent words of a language in `wordfreq`, or all it has.
 
-    Words in another script than the pack's noise are left out (the English list has Greek ones),
-    as are the names, abbreviations and English words in the pack's ``foreign.txt``.
+    They are in lower case, of letters only. Words in another script than the pack's noise are left
+    out (the English list has Greek ones), as are the names, abbreviations and English words in the
+    pack's ``foreign.txt``.
 
     >>> from rulerlib.languages import load
     >>> frequent(load("da"), 5)
@@ -341,16 +305,18 @@ def frequent(language: Language, most: int) -> tuple[str, ...]:
     wordfreq = load_package("wordfreq", "words", "Making a list of common words")
     # wordfreq replaces a language that it lacks by the nearest one.
     if language.code not in wordfreq.available_languages():
-        raise ParameterError("words", "wordfreq", f"'text', as wordfreq has no {language.code}")
+        raise ParameterError("language", language.code, "one that wordfreq has words of")
     # Its data are frozen (version 3.1 is the last), so the same words come every time.
     scripts = {_script(letter) for letter in language.noise if letter.isalpha()}
     foreign = {*language.lines("foreign")}
-    words = (
-        word
-        for word in proper(wordfreq.iter_wordlist(language.code))
-        if word not in foreign and scripts.issuperset(map(_script, word))
-    )
-    return tuple(itertools.islice(words, most))
+    words = dict[str, None]()
+    for word in map(str.lower, wordfreq.iter_wordlist(language.code)):
+        proper = word.isalpha() and SHORTEST <= len(word) <= LONGEST
+        if proper and word not in foreign and scripts.issuperset(map(_script, word)):
+            words[word] = None
+            if len(words) == most:
+                break
+    return tuple(words)
 
 
 @cache

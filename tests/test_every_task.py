@@ -139,7 +139,7 @@ BAD: list[tuple[object, dict[str, object], str]] = [
     *((NEEDLE, {"present": share}, "present is ... from 0 to 1")
       for share in (-0.1, 1.5, "half", True, float("nan"))),
     (NEEDLE, {"queries_per_context": 2}, "queries_per_context is 2, but must be at most 1 for niah_"
-     "single_2: a second needle in the text would make another task (niah_multikey_1 has several"),
+     "single_2: each key is asked for once, and num_needle_k sets how many there are"),
     ("niah_multikey_1", {"queries_per_context": 5}, "queries_per_context is 5, but must be at most "
      "4 for niah_multikey_1: each key is asked for once, and num_needle_k sets how many there are"),
     ("niah_multikey_2", {"queries_per_context": 2, "depth": 50}, "at most 1 for niah_multikey_2: a"

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from rulerlib import languages
-from rulerlib.metrics import matches, one_form, short_answers
+from rulerlib.metrics import matches, one_form
 from rulerlib.metrics.matches import clean, normalize
-from rulerlib.metrics.short_answers import answer_line
+from rulerlib.metrics.short_answers import answer_line, finite, normalized
 from rulerlib.samples import Part, Prediction, of_role
 
 KINDS: dict[str, str] = languages.read_toml(
@@ -111,8 +110,11 @@ def explain_question(prediction: Prediction, cut_off: bool = False) -> str:
         return "other"
     if copies_beginning(prediction, text):
         return "copied beginning"
+    prompt, documents = prediction.input, prediction.parts_of("document", "distractor")
+    if not prediction.parts:
+        documents = [Part("context", 0, len(prompt))]
     pattern = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)")
-    if any(pattern.search(document) for document in _documents(prediction)):
+    if any(pattern.search(normalize(prompt[part.start : part.end])) for part in documents):
         return "distractor"
     return "cut off" if cut_off and not newline else "no context"
 
@@ -133,22 +135,36 @@ def explain_reading(prediction: Prediction, cut_off: bool = False) -> str:
     if numbers and any(_numbers(span, language) == numbers for gold in golds for span in gold):
         # The number is right, but its words are not those of any gold.
         return "wrong unit"
-    answer = f" {short_answers.normalized(given, language)} "
+    answer = f" {normalized(given, language)} "
     for gold in golds:
-        spans = [f" {short_answers.normalized(span, language)} " for span in gold]
+        spans = [f" {normalized(span, language)} " for span in gold]
         if 0 < sum(span in answer for span in spans) < len(spans):
             return "incomplete"
-    context = prediction.parts_of("context") or [Part("context", 0, len(prediction.input))]
-    if any(
-        _stands(form, prediction.input[part.start : part.end])
-        for form in _forms(given, numbers)
-        for part in context
-    ):
+    forms = [given.partition("\n")[0].strip(_AROUND + "\n")]
+    if len(numbers) == 1:
+        plain = [f"{numbers[0]:,.15g}", f"{numbers[0]:.15g}"]
+        # As in English, and as in Danish.
+        forms += [*plain, *(form.translate(str.maketrans(",.", ".,")) for form in plain)]
+    prompt, parts = prediction.input, prediction.parts_of("context")
+    context = "\n".join(prompt[part.start : part.end] for part in parts) if parts else prompt
+    if any(_stands(form, context) for form in forms):
         return "wrong operand"
     if not numbers:
         return "no context"
     thought = f"{prediction.others.get('thinking', '')} {prediction.pred}"
     return "wrong arithmetic" if tells_operands(prediction, thought) else "wrong value"
+
+
+def _numbers(text: str, language: str) -> list[float]:
+    """Return the numbers in a text, by the rules of the measures of reading comprehension."""
+    values = map(finite, normalized(text, language).split())
+    return [value for value in values if value is not None]
+
+
+def _stands(form: str, text: str) -> bool:
+    """Return whether a text contains these words or this number, ignoring case."""
+    pattern = rf"(?<![\w.,-]){re.escape(form)}(?![\w-]|[.,]\d)"
+    return bool(form) and re.search(pattern, text, re.IGNORECASE) is not None
 
 
 def tells_operands(prediction: Prediction, thought: str) -> bool:
@@ -157,34 +173,11 @@ def tells_operands(prediction: Prediction, thought: str) -> bool:
     False if the operands are unknown.
     """
     language = prediction.others.get("language") or "en"
-    text = f" {short_answers.normalized(thought, language, _SIGNS)} "
-    operands = [
-        short_answers.normalized(prediction.input[part.start : part.end], language, _SIGNS)
-        for part in prediction.parts_of("operand")
-    ]
-    return bool(operands) and all(f" {operand} " in text for operand in operands)
-
-
-def _numbers(text: str, language: str) -> list[float]:
-    """Return the numbers in a text, by the rules of the measures of reading comprehension."""
-    values = map(short_answers.finite, short_answers.normalized(text, language).split())
-    return [value for value in values if value is not None]
-
-
-def _forms(given: str, numbers: Sequence[float]) -> list[str]:
-    """Return an answer's first line, and its number in the forms that texts have."""
-    forms = [given.partition("\n")[0].strip(_AROUND + "\n")]
-    if len(numbers) == 1:
-        plain = [f"{numbers[0]:,.15g}", f"{numbers[0]:.15g}"]
-        # As in English, and as in Danish.
-        forms += [*plain, *(form.translate(str.maketrans(",.", ".,")) for form in plain)]
-    return forms
-
-
-def _stands(form: str, text: str) -> bool:
-    """Return whether a text contains these words or this number, ignoring case."""
-    pattern = rf"(?<![\w.,-]){re.escape(form)}(?![\w-]|[.,]\d)"
-    return bool(form) and re.search(pattern, text, re.IGNORECASE) is not None
+    text = f" {normalized(thought, language, _SIGNS)} "
+    parts = prediction.parts_of("operand")
+    operands = [prediction.input[part.start : part.end] for part in parts]
+    told = [f" {normalized(operand, language, _SIGNS)} " in text for operand in operands]
+    return bool(told) and all(told)
 
 
 def copies_beginning(prediction: Prediction, text: str) -> bool:
@@ -239,12 +232,3 @@ def _values(prediction: Prediction, form: re.Pattern[str]) -> tuple[set[str], se
     shown = {normalize(prompt[start:end]) for start, end in places if start < begin}
     hidden = of_role(parts, "needle", "distractor")
     return context, shown, {normalize(part.key) for part in hidden if part.key}
-
-
-def _documents(prediction: Prediction) -> list[str]:
-    """Return the documents of a prompt, normalized; the whole prompt if it has no parts."""
-    prompt, parts = prediction.input, prediction.parts
-    if not parts:
-        return [normalize(prompt)]
-    documents = of_role(parts, "document", "distractor")
-    return [normalize(prompt[part.start : part.end]) for part in documents]

@@ -14,6 +14,11 @@ RULER's eight needle tasks are settings of six parameters (Hsieh et al. 2024, "R
 Real Context Size of Your Long-Context Language Models?", appendix B). Three more are among the 18
 settings from which RULER's thirteen tasks were chosen (figure 5 in appendix C): two values, two
 queries, and words as values.
+
+If the parameter ``present`` is below 1, that share of the questions asks for keys in the text, and
+the others for keys that are not there but differ in one part only. The question then allows the
+answer "none". A model that always says "none" is right about half of the time:
+`rulerlib.analysis.by_fact` with ``"present"`` shows both halves.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ import bisect
 import math
 import random
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -30,16 +35,7 @@ from typing import Any
 
 from rulerlib.errors import ParameterError, number, one_of, whole_number
 from rulerlib.files import digest
-from rulerlib.haystack import (
-    DEPTHS,
-    Draft,
-    Haystack,
-    Needle,
-    Pool,
-    Take,
-    depth_of,
-    depths_of,
-)
+from rulerlib.haystack import DEPTHS, Draft, Haystack, Needle, Pool, Take, depth_of, depths_of
 from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.metrics import ABSENCE, LIST, Scoring
 from rulerlib.metrics.matches import VALUE, clean, normalize, says_none
@@ -137,11 +133,6 @@ class Niah(Task):
         if self.haystack == "needle" and self.num_needle_v == 1:
             # One more needle among distractors of the same form changes nothing.
             return None, ""
-        if self.num_needles == 1:
-            return 1, (
-                "a second needle in the text would make another task (niah_multikey_1 has several,"
-                " and num_needle_k sets how many)"
-            )
         most = self.num_needle_k // self.num_needle_q
         return most, "each key is asked for once, and num_needle_k sets how many there are"
 
@@ -208,7 +199,11 @@ class Niah(Task):
         if self.present < 1:
             draw_key = alike(draw_key, rng)
         count = queries * self.num_needle_q
-        values = self.draw_values(rng, max(self.num_needle_k, count), draw_key)
+        values = self._draw(rng, self.num_needle_k, [], draw_key)
+        while len(values) < count:
+            # One by one: of many at once, some key would always occur in a long haystack.
+            used = [*values, *(value for each in values.values() for value in each)]
+            values |= self._draw(rng, 1, used, draw_key)
         numbers = rng.sample(range(len(values)), count)
         keys = [[*values][at] for at in numbers]
         pairs = [(key, value) for key in values for value in values[key]]
@@ -226,16 +221,18 @@ class Niah(Task):
         used = [text for pair in pairs for text in pair]
         drafts = []
         for at in range(queries):
-            asked = keys[at * self.num_needle_q : (at + 1) * self.num_needle_q]
-            if is_there(index * queries + at, self.present, self.seed):
-                drafts.append(self._ask(asked, pairs, needles))
-                continue
-            missing = list[str]()
-            for _ in asked:
-                missing += self._draw(rng, 1, [*used, *missing], draw_key)
-            used += missing
-            outputs = [none(self.wording)]
-            draft = Draft(*self.prompt(missing), outputs, needles, facts={"present": False})
+            present = is_there(index * queries + at, self.present, self.seed)
+            if present:
+                asked = keys[at * self.num_needle_q : (at + 1) * self.num_needle_q]
+                draft = self._ask(asked, pairs, needles)
+            else:
+                missing = list[str]()
+                for _ in range(self.num_needle_q):
+                    missing += self._draw(rng, 1, [*used, *missing], draw_key)
+                used += missing
+                draft = Draft(*self.prompt(missing), [self._none], needles)
+            if self.present < 1:
+                draft.facts = {"present": present}
             drafts.append(draft)
         return drafts, partial(self.filler.draw, rng=rng)
 
@@ -247,31 +244,24 @@ class Niah(Task):
         order = [at for key in keys for at, pair in enumerate(pairs) if pair[0] == key]
         others = [at for at in range(len(pairs)) if at not in order]
         outputs = [pairs[at][1] for at in order]
-        draft = Draft(*self.prompt(keys), outputs, needles, order + others, asked=len(order))
-        if self.present < 1:
-            draft.facts = {"present": True}
-        return draft
+        return Draft(*self.prompt(keys), outputs, needles, order + others, asked=len(order))
 
     def prompt(self, keys: Sequence[str]) -> tuple[str, str, str]:
         """Return the text before the context, the text after it, and the answer prefix."""
-        form = "one" if self.num_values == 1 else "many"
-        label = self.wording.label(self.type_needle_v, self.num_values)
-        names = {**label, "query": self.wording.join(keys)}
-        head, tail, prefix = self.wording.question("niah", form, **names)
+        wording, form = self.wording, "one" if self.num_values == 1 else "many"
+        label = wording.label(self.type_needle_v, self.num_values)
+        names = {**label, "query": wording.join(keys)}
+        head, tail, prefix = wording.question("niah", form, **names)
         if self.present < 1:
-            tail, prefix = allow_none(tail, form, names, self.wording)
+            allowed = {**names, "question": tail, "none": self._none}
+            tail = wording.fill("absent", form, "unless", **allowed)
+            prefix = wording.fill("absent", form, "answer_prefix", **names)
         return head, tail, prefix
 
-    def draw_values(
-        self, rng: random.Random, count: int, draw_key: Callable[[], str]
-    ) -> dict[str, list[str]]:
-        """Draw ``count`` keys with their values."""
-        drawn = self._draw(rng, self.num_needle_k, [], draw_key)
-        while len(drawn) < count:
-            # One by one: of many at once, some key would always occur in a long haystack.
-            used = [*drawn, *(value for values in drawn.values() for value in values)]
-            drawn |= self._draw(rng, 1, used, draw_key)
-        return drawn
+    @property
+    def _none(self) -> str:
+        """The right answer if the keys are absent: "none"."""
+        return str(self.wording.section("absent")["none"][0])
 
     def _draw(
         self, rng: random.Random, count: int, used: Sequence[str], draw_key: Callable[[], str]
@@ -321,7 +311,19 @@ class Niah(Task):
 
     def mistake(self, prediction: Prediction, cut_off: bool = False) -> str:
         """Return the kind of a wrong answer, see `rulerlib.tasks.mistakes`."""
-        return explain_absence(prediction, cut_off)
+        present = prediction.others.get("facts", {}).get("present")
+        if present is None or (present and not says_none(prediction.pred)):
+            return mistakes.explain_values(prediction, cut_off)
+        if present:
+            return "said none though present"
+        text = clean(prediction.pred)
+        parts = prediction.parts_of("question")
+        asked = normalize("".join(prediction.input[part.start :] for part in parts))
+        # An answer may repeat the key.
+        if any(value not in asked for value in VALUE.findall(normalize(text))):
+            return "answered though absent"
+        kind = mistakes.opening(text, cut_off, mistakes.refused(text))
+        return kind or ("cut off" if cut_off else "other")
 
     @classmethod
     def read(cls, prompt: str, language: Language) -> str | None:
@@ -349,19 +351,13 @@ def value_of(kind: str, language: Language, rng: random.Random) -> str:
 
 
 def is_there(index: int, share: float, seed: str) -> bool:
-    """Return whether the text has what question ``index`` asks for.
+    """Return whether the text has what question ``index`` asks for; ``share`` is how often.
 
     Questions form blocks: of two for a half, of ten for seven tenths. Each block has the exact
-    share, and its order is random, so that presence is independent of depth.
+    share, and the seed decides its order, so that presence is independent of depth.
 
-    Parameters
-    ----------
-    index
-        The number of the question, from 0.
-    share
-        The share of the questions whose keys are there, 0 to 1.
-    seed
-        Decides the order within the blocks.
+    >>> [is_there(index, 0.5, "42") for index in range(8)].count(True)
+    4
     """
     size = Fraction(share).limit_denominator(LARGEST_BLOCK).denominator
     block, place = divmod(index, size)
@@ -377,58 +373,25 @@ def alike(draw: Callable[[], str], rng: random.Random) -> Callable[[], str]:
 
     Of two words one stays the same; of a UUID all groups but the first, or all but the last; of a
     number the first three digits, or the rest.
+
+    >>> near = alike(iter(["grøn-lampe", "rød-dør", "blå-sko"]).__next__, random.Random(1))
+    >>> near(), near()
+    ('rød-lampe', 'blå-lampe')
     """
-    first = _parts(draw())
+
+    def parts_of(key: str) -> list[str]:
+        return key.split("-") if "-" in key else [key[:3], key[3:]]
+
+    first = parts_of(draw())
     changed = rng.choice((0, len(first) - 1))
 
     def near() -> str:
         key = draw()
         parts = [*first]
-        parts[changed] = _parts(key)[changed]
+        parts[changed] = parts_of(key)[changed]
         return ("-" if "-" in key else "").join(parts)
 
     return near
-
-
-def _parts(key: str) -> list[str]:
-    return key.split("-") if "-" in key else [key[:3], key[3:]]
-
-
-def none(language: Language) -> str:
-    """Return the right answer of a language if the keys are absent: "none"."""
-    return str(language.section("absent")["none"][0])
-
-
-def allow_none(
-    question: str, form: str, names: Mapping[str, str], language: Language
-) -> tuple[str, str]:
-    """Return a question that allows the answer "none", and its answer prefix.
-
-    ``form`` is ``"one"`` or ``"many"`` values; ``names`` are what the template names.
-
-    Raises
-    ------
-    DataError
-        If the language pack lacks the wording.
-    """
-    tail = language.fill("absent", form, "unless", **names, question=question, none=none(language))
-    return tail, language.fill("absent", form, "answer_prefix", **names)
-
-
-def explain_absence(prediction: Prediction, cut_off: bool = False) -> str:
-    """Return the kind of a wrong answer about needles that may be absent, a key of `KINDS`."""
-    present = prediction.others.get("facts", {}).get("present")
-    if present is None or (present and not says_none(prediction.pred)):
-        return mistakes.explain_values(prediction, cut_off)
-    if present:
-        return "said none though present"
-    text = clean(prediction.pred)
-    asked = normalize("".join(prediction.input[q.start :] for q in prediction.parts_of("question")))
-    # An answer may repeat the key.
-    if any(value not in asked for value in VALUE.findall(normalize(text))):
-        return "answered though absent"
-    kind = mistakes.opening(text, cut_off, mistakes.refused(text))
-    return kind or ("cut off" if cut_off else "other")
 
 
 TASKS = {

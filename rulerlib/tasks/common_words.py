@@ -305,7 +305,7 @@ def frequent(language: Language, most: int) -> tuple[str, ...]:
     wordfreq = load_package("wordfreq", "words", "Making a list of common words")
     # wordfreq replaces a language that it lacks by the nearest one.
     if language.code not in wordfreq.available_languages():
-        raise ParameterError("language", language.code, "one that wordfreq has words of")
+        raise ParameterError("words", language.code, "a language that wordfreq has")
     # Its data are frozen (version 3.1 is the last), so the same words come every time.
     scripts = {_script(letter) for letter in language.noise if letter.isalpha()}
     foreign = {*language.lines("foreign")}

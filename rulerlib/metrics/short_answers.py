@@ -167,8 +167,8 @@ def answer_line(text: str, language: str = "en") -> str | None:
     r"""Return the text after the last answer label, on the label's line or the next one.
 
     The labels are "Answer:" and the language's own word, also as "Svaret:" or "Answer (in yards):".
-    Other text may precede a label on its line. Markdown emphasis and LaTeX's ``\boxed`` and
-    ``\text`` are removed. Return None if no label has text after it.
+    Other text may precede a label on its line. Markdown emphasis and LaTeX markup such as
+    ``\boxed`` are removed. Return None if no label has text after it.
 
     >>> answer_line("It lost **two**.\nSo 5 - 2 = 3.\n\n**Final Answer:** `3`")
     '3'
@@ -177,8 +177,7 @@ def answer_line(text: str, language: str = "en") -> str | None:
     >>> answer_line("Endeligt svar:\n12,5 %", "da"), answer_line("The answer is 3.")
     ('12,5 %', None)
     """
-    text = re.sub(r"\\(?:text|mathrm)\s*\{([^{}]*)\}", r"\1", text)
-    text = re.sub(r"\$*\\boxed\s*\{([^{}]*)\}\$*", r"\1", text)
+    text = _without_latex(text)
     around, end = f"{_EMPHASIS}{string.whitespace}", len(text)
     for label in reversed([*_labels(language).finditer(text)]):
         # Stop at the next label: this one may have no text of its own.
@@ -186,6 +185,15 @@ def answer_line(text: str, language: str = "en") -> str | None:
             return after.splitlines()[0].rstrip(around)
         end = label.start()
     return None
+
+
+def _without_latex(text: str) -> str:
+    r"""Return a text without LaTeX's ``\boxed{}``, ``\text{}``, spaces and display delimiters."""
+    text = text.replace("{,}", ",")
+    text = re.sub(r"\\[,;: ]", "\u2009", text)
+    text = re.sub(r"\\(?:text|math)[a-z]*\s*\{([^{}]*)\}", r"\1", text)
+    text = re.sub(r"\${0,2}\\boxed\s*\{([^{}]*)\}\${0,2}", r"\1", text)
+    return re.sub(r"\$\$|\\[()\[\]]", "", text)
 
 
 @functools.cache

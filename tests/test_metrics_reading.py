@@ -150,6 +150,7 @@ ANSWERS = [
     ("en", "**Answer (in points):**\n20", "20"),
     ("en", r"Answer: $\boxed{20}$", "20"),
     ("en", r"Answer: \boxed{\text{20 yards}}.", "20 yards."),
+    ("en", r"Answer: \(12{,}500\,\mathrm{yards}\)", "12,500\u2009yards"),
     ("en", "The answer is 20", None),
     ("en", "Answer:", None),
     ("en", "Answer: Donte\u0301 \u22125\u20136", "Donté -5-6"),

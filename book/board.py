@@ -1,4 +1,4 @@
-"""The table of the first page: the four models measured for this book, from `book/results`."""
+"""Tables of the models measured for this book, from `book/results`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,16 @@ MODELS = {
 LANGUAGES = {"en": "English", "da": "Danish"}
 THRESHOLD = 85.6
 
+# The rows of the table of frontier tasks, a task of each family.
+FRONTIER = ("graphwalks", "mrcr", "records", "ladder", "associations", "trace")
 
-def lines() -> Iterator[str]:
-    """Yield the table as Markdown: effective length, and average with interval by length."""
-    averages, effective = read("averages"), read("effective")
+
+def models() -> Iterator[str]:
+    """Yield the table of the first page: effective length, and average with interval by length."""
+    averages, effective = (
+        pd.concat([pd.read_csv(RESULTS / folder / f"{table}.csv") for folder in MODELS])
+        for table in ("averages", "effective")
+    )
     averages = averages.dropna(subset=["average"]).set_index(["model", "language", "length"])
     effective = effective[
         (effective["reading"] == "longest") & (effective["threshold"] == THRESHOLD)
@@ -32,22 +38,28 @@ def lines() -> Iterator[str]:
     yield f"|---|---|---|{'---:|' * len(lengths)}"
     for model, title in MODELS.items():
         for code, language in LANGUAGES.items():
-            keys = [(model, code, length) for length in lengths]
-            if any(key in averages.index for key in keys):
-                cells = [cell(averages.loc[key]) if key in averages.index else "" for key in keys]
-                row = [title, language, effective[model, code], *cells]
+            cells = {}
+            for length in lengths:
+                if (model, code, length) in averages.index:
+                    row = averages.loc[model, code, length]
+                    interval = f"<small>({row['low']:.1f}–{row['high']:.1f})</small>"
+                    cells[length] = f"{row['average']:.1f}% {interval}"
+            if cells:
+                row = [title, language, effective[model, code]]
+                row += [cells.get(length, "") for length in lengths]
                 yield f"| {' | '.join(row)} |"
 
 
-def read(table: str) -> pd.DataFrame:
-    """Return one of the tables of all models."""
-    return pd.concat([pd.read_csv(RESULTS / folder / f"{table}.csv") for folder in MODELS])
-
-
-def cell(row: pd.Series[float]) -> str:
-    """Return an average in percent with its interval in small type.
-
-    >>> cell(pd.Series({"average": 84.83, "low": 79.97, "high": 88.68}))
-    '84.8% <small>(80.0–88.7)</small>'
-    """
-    return f"{row['average']:.1f}% <small>({row['low']:.1f}–{row['high']:.1f})</small>"
+def frontier() -> Iterator[str]:
+    """Yield the scores on the frontier tasks: a column for each model, language and length."""
+    columns: dict[str, dict[str, str]] = {}
+    for path in sorted(RESULTS.glob("frontier/*/accuracy.csv")):
+        for row in pd.read_csv(path).to_dict("records"):
+            head = f"{path.parent.name}<br>{row['language']}, {row['length']} (n = {row['n']})"
+            mean, low, high = (100 * row[name] for name in ("mean", "low", "high"))
+            cell = f"{mean:.0f} <small>({low:.0f}–{high:.0f})</small>"
+            columns.setdefault(head, {})[row["task"]] = cell
+    yield f"| score, % | {' | '.join(columns)} |"
+    yield f"|---|{'---:|' * len(columns)}"
+    for task in FRONTIER:
+        yield f"| `{task}` | {' | '.join(cells[task] for cells in columns.values())} |"

@@ -4,7 +4,7 @@ Notebooks are committed without outputs. papermill executes each into a folder o
 and `book.extension` shows it from there. Notebooks whose settings name a real model show its stored
 answers (`book.stored`) and query it only for the study::
 
-    python -m book.execute            # those whose code, settings or library changed
+    python -m book.execute            # those whose cells, settings or library changed
     python -m book.execute niah qa    # only these
 
 A hash of the notebook's cells, its settings in ``params/book/``, rulerlib, the book's modules and
@@ -96,46 +96,21 @@ def runs() -> Path:
 def fingerprint(page: str) -> str:
     """Return a hash of everything that a page's execution depends on."""
     notebook = json.loads((ROOT / f"{page}.ipynb").read_text(encoding="utf-8"))
-    code = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    cells = [cell["source"] for cell in notebook["cells"]]
     settings = settings_path(page)
-    parts = [library(), json.dumps(code), settings.read_text("utf-8") if settings.exists() else ""]
+    parts = [library(), json.dumps(cells), settings.read_text("utf-8") if settings.exists() else ""]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def executed(page: str) -> Any:
-    """Return the executed notebook of a page, or None if it is missing or outdated.
-
-    Its Markdown is that of the current notebook.
-    """
+    """Return the executed notebook of a page, or None if it is missing or outdated."""
     import nbformat
 
     path = executed_path(page)
     if not path.exists():
         return None
     notebook = nbformat.read(path, as_version=4)
-    if notebook["metadata"].get(KEY) != fingerprint(page):
-        return None
-    notebook.cells = with_prose(notebook, nbformat.read(ROOT / f"{page}.ipynb", as_version=4))
-    return notebook
-
-
-def with_prose(executed: Any, notebook: Any) -> list[Any]:
-    """Return the cells of an executed notebook with the current Markdown, if the code is equal."""
-
-    def injected(cell: Any) -> bool:
-        return "injected-parameters" in cell.metadata.get("tags", [])
-
-    code = [cell for cell in executed.cells if cell.cell_type == "code"]
-    own = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    if [cell.source for cell in code if not injected(cell)] != own:
-        return list(executed.cells)
-    cells = []
-    for cell in notebook.cells:
-        cells.append(code.pop(0) if cell.cell_type == "code" else cell)
-        # papermill inserts the settings after the parameters.
-        while code and injected(code[0]):
-            cells.append(code.pop(0))
-    return cells
+    return notebook if notebook["metadata"].get(KEY) == fingerprint(page) else None
 
 
 def prepared(page: str) -> Path:

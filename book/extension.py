@@ -10,12 +10,12 @@ Directives:
     The prompt templates of every language.
 ``{ruler-needle}``
     The controls of the page "Move the needle" (`book.browser`).
-``{ruler-explorer}``
-    A link to the explorer (`rulerlib.explore`).
-``{ruler-frontier}``
-    Two small models on the frontier tasks (`book.frontier`).
+``{ruler-episode} episodic``
+    A small episode of a memory suite in every language.
 ``{ruler-leaderboard}``
     RULER's table, recomputed (`book.leaderboard`).
+``{ruler-board}``, ``{ruler-frontier}``
+    The models measured for this book (`book.board`).
 
 It also replaces notebooks by their executions (`book.execute`), gives their figures alt texts, and
 copies scripts into the site (`book.vendor`, `book.browser`).
@@ -25,8 +25,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,16 +42,19 @@ from sphinx.ext.autosummary import AutoLink
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from book import board, browser, execute, explorer, frontier, lessons, vendor
+from book import board, browser, execute, explorer, vendor
 from rulerlib import languages, tasks
 from rulerlib.dataset import Dataset
+from rulerlib.memory.suites import Recipe
+from rulerlib.plots import SVG
 from rulerlib.samples import Sample
 
 ROOT = Path(__file__).parent.parent
 LOGGER = logging.getLogger(__name__)
 
-# Characters shown of the beginning and the end of an example.
-SHOWN = 420
+# Characters shown of the beginning and the end of an example; facts shown of an episode, in
+# addition to those that the answer needs.
+SHOWN, FACTS = 420, 5
 
 # The longest value that the reference shows, in characters.
 LONGEST_VALUE = 200
@@ -103,7 +106,8 @@ def show_execution(app: Sphinx, docname: str, source: list[str]) -> None:
     else:
         notebook = found
         results_first(notebook)
-        app.env.temp_data[ALTS] = tidy(notebook, execute.settings_path(docname))
+        tidy(notebook, execute.settings_path(docname))
+        app.env.temp_data[ALTS] = use_svg(notebook)
     source[0] = nbformat.writes(notebook)
 
 
@@ -117,36 +121,49 @@ def results_first(notebook: Any) -> None:
             return
 
 
-def tidy(notebook: Any, settings: Path) -> list[str]:
-    """Remove papermill's metadata, name the settings file, fold the code; return the alt texts."""
-    alts = []
+def tidy(notebook: Any, settings: Path) -> None:
+    """Remove papermill's metadata, name the settings file, and fold the code."""
     for key in ("papermill", execute.KEY):
         notebook.metadata.pop(key, None)
-    section, words = "", ""
     for cell in notebook.cells:
         cell.metadata.pop("papermill", None)
-        if cell.cell_type == "markdown":
-            for line in cell.source.splitlines():
-                if line.startswith("#"):
-                    section = line.lstrip("# ")
-            prose = [line for line in cell.source.split("\n\n") if not line.startswith(("#", "`"))]
-            words = plain(prose[0]) if prose else words
-            continue
-        if "injected-parameters" in cell.metadata.get("tags", []):
-            name = "/".join(settings.parts[-3:])
-            _, _, rest = cell.source.partition("\n")
-            cell.source = f"# What this page was run with: {name}\n{rest}"
+        if cell.cell_type == "code":
+            tags = cell.metadata.get("tags", [])
+            if "injected-parameters" in tags:
+                name = "/".join(settings.parts[-3:])
+                _, _, rest = cell.source.partition("\n")
+                cell.source = f"# What this page was run with: {name}\n{rest}"
+            cell.metadata["tags"] = [*tags, "hide-input"]
+
+
+def use_svg(notebook: Any) -> list[str]:
+    """Replace the PNG of each figure by its SVG, and return the alt texts of `rulerlib.plots`."""
+    alts = []
+    for cell in notebook.cells:
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if "image/png" in data:
-                # Figures of rulerlib.plots have an alt text.
-                text = output.metadata.get("image/png", {}).get("alt", "")
-                lessons.use_svg(data)
-                if not text:
-                    text = f"Figure of the section “{section}”. {words}"
-                alts.append(text)
-    lessons.fold_code(notebook)
+                alts.append(output.metadata.get("image/png", {}).get("alt", "Figure"))
+            if SVG in data:
+                del data["image/png"]
+                data["image/svg+xml"] = data.pop(SVG)
     return alts
+
+
+def replace_downloads(site: Path) -> None:
+    """Replace the notebooks that pages offer for download by their executed versions."""
+    for page in execute.pages():
+        notebook = execute.executed(page)
+        if notebook is None:
+            continue
+        for key in set(notebook.metadata) - {"kernelspec", "language_info", "widgets"}:
+            del notebook.metadata[key]
+        for cell in notebook.cells:
+            cell.metadata.pop("papermill", None)
+            for output in cell.get("outputs", []):
+                output.get("data", {}).pop(SVG, None)
+        text = json.dumps(notebook, ensure_ascii=False, indent=1)
+        (site / "_sources" / f"{page}.ipynb").write_text(f"{text}\n", "utf-8")
 
 
 def describe(app: Sphinx, doctree: nodes.document) -> None:
@@ -156,11 +173,6 @@ def describe(app: Sphinx, doctree: nodes.document) -> None:
     figures = [image for cell in cells for image in cell.findall(nodes.image)] if alts else []
     for image, alt in zip(figures, alts, strict=True):
         image["alt"] = alt
-
-
-def plain(markdown: str) -> str:
-    """Return Markdown as plain text in one line."""
-    return " ".join(re.sub(r"[*_`]|\[([^]]*)\]\([^)]*\)", r"\1", markdown).split())
 
 
 # --- Directives ------------------------------------------------------------------------------
@@ -173,6 +185,11 @@ class Generated(SphinxDirective):
         """Yield lines of Markdown."""
         raise NotImplementedError
 
+    @property
+    def root(self) -> str:
+        """The address of the site, from the page."""
+        return "../" * self.env.docname.count("/")
+
     def run(self) -> list[nodes.Node]:
         self.env.note_reread()
         text = "\n".join(self.lines())
@@ -184,11 +201,16 @@ class Generated(SphinxDirective):
         return node.children
 
 
+def raw(html: str) -> Iterator[str]:
+    """Yield HTML as a block of its own."""
+    yield from ("", "``````{raw} html", html, "``````", "")
+
+
 def in_language(code: str, lines: Iterator[str]) -> Iterator[str]:
     """Yield lines within an element with a ``lang`` attribute, for screen readers."""
-    yield from ("", "``````{raw} html", f'<div lang="{code}">', "``````", "")
+    yield from raw(f'<div lang="{code}">')
     yield from lines
-    yield from ("", "``````{raw} html", "</div>", "``````", "")
+    yield from raw("</div>")
 
 
 def fenced(text: str) -> Iterator[str]:
@@ -314,50 +336,58 @@ def templates(name: str, values: dict[str, Any], code: str) -> Iterator[str]:
             yield from in_language(code, fenced(value))
 
 
+class Episode(Generated):
+    """A small episode of a memory suite in every language, with one question."""
+
+    required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {
+        "index": directives.nonnegative_int,
+        "profile": directives.unchanged,
+    }
+
+    def lines(self) -> Iterator[str]:
+        index, profile = self.options.get("index", 0), self.options.get("profile", "easy")
+        yield "`````````{tab-set}"
+        for code in languages.available("names"):
+            recipe = Recipe(self.arguments[0], index + 1, language=code, profile=profile)
+            episode = recipe.episodes.episode(index)
+            (probe,) = episode.probes
+            facts = [fact.text for fact in episode.facts]
+            needed = [facts[number] for number in sorted(probe.needs) if number >= FACTS]
+            taught = "\n".join([*facts[:FACTS], "[...]", *needed])
+            yield f"````````{{tab-item}} {languages.load(code).name}\n:sync: {code}\n"
+            yield from in_language(code, fenced(f"{taught}\n\n{probe.text}"))
+            wanted = ", ".join(f"`{gold}`" for gold in probe.golds)
+            yield f"\nReference: {wanted}\n````````"
+        yield "`````````"
+
+
 class Needle(Generated):
     """The controls of the page "Move the needle"."""
 
     def lines(self) -> Iterator[str]:
-        yield "``````{raw} html"
-        yield from browser.controls(f"{'../' * self.env.docname.count('/')}_static/needle")
-        yield "``````"
-
-
-class Explorer(Generated):
-    """A link to the explorer, if the pages were executed before the book was built."""
-
-    def lines(self) -> Iterator[str]:
-        if explorer.answered():
-            folder = f"{'../' * self.env.docname.count('/')}{explorer.FOLDER}"
-            yield "``````{raw} html"
-            yield f'<p><a class="sd-btn sd-btn-primary" href="{folder}/index.html">'
-            yield "Open the explorer</a></p>"
-            yield "``````"
-        else:
-            yield from NOT_EXECUTED.splitlines()
+        yield from raw(browser.controls(f"{self.root}_static/needle"))
 
 
 class Leaderboard(Generated):
     """RULER's table as the explorer's leaderboard."""
 
     def lines(self) -> Iterator[str]:
-        yield "``````{raw} html"
-        yield from explorer.board("../" * self.env.docname.count("/"))
-        yield "``````"
+        yield from raw(explorer.board(self.root))
 
 
 class Board(Generated):
     """The averages of the four models measured for this book."""
 
     def lines(self) -> Iterator[str]:
-        yield from board.lines()
+        yield from board.models()
 
 
 class Frontier(Generated):
     """Two small models on the frontier tasks."""
 
     def lines(self) -> Iterator[str]:
-        yield from frontier.lines()
+        yield from board.frontier()
 
 
 # --- The reference ---------------------------------------------------------------------------
@@ -435,14 +465,11 @@ def tidy_page(
 def finish(app: Sphinx, error: Exception | None) -> None:
     """Write the explorer, the leaderboard, the downloads and the files of "Move the needle"."""
     if error is None and app.builder.format == "html":
-        if explorer.answered():
-            explorer.write(Path(app.outdir))
-        explorer.write_board(Path(app.outdir))
-        shown = ((page, execute.executed(page)) for page in execute.pages())
-        executions = [(page, notebook) for page, notebook in shown if notebook]
-        lessons.replace_downloads(Path(app.outdir), executions)
-    if error is None and app.builder.format == "html" and "book/needle" in app.env.found_docs:
-        browser.make(Path(app.outdir) / "_static" / "needle")
+        site = Path(app.outdir)
+        explorer.write(site)
+        explorer.write_board(site)
+        replace_downloads(site)
+        browser.make(site / "_static" / "needle")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -450,8 +477,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ruler-tasks", Tasks)
     app.add_directive("ruler-example", Example)
     app.add_directive("ruler-prompts", Prompts)
+    app.add_directive("ruler-episode", Episode)
     app.add_directive("ruler-needle", Needle)
-    app.add_directive("ruler-explorer", Explorer)
     app.add_directive("ruler-leaderboard", Leaderboard)
     app.add_directive("ruler-board", Board)
     app.add_directive("ruler-frontier", Frontier)

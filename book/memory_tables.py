@@ -6,17 +6,17 @@ The first command resumes; the second writes the tables::
         --engine reference --root runs/reference
     python -m book.memory_tables runs/reference book/results/memory/reference
 
->>> MemoryTables("no/such/folder").scores.empty
-True
+>>> verdict(0.1, 0.4, above=0.08)
+'reached'
 """
 
 from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import rulerlib
 from book.tables import ABOUT, DECIMALS, Tables
@@ -85,66 +85,37 @@ def make(root: str | Path, folder: str | Path) -> Path:
     return Path(folder)
 
 
-def _target(
-    row: Mapping[Any, Any], target: str, values: Sequence[float], level: float, sign: int
-) -> dict[str, Any]:
-    """Return the row of a target: above a level if the sign is 1, below it if it is -1."""
-    _, low, high = values
-    worst, best = (low, high) if sign > 0 else (high, low)
-    verdict = "reached" if sign * (worst - level) >= 0 else "cannot be told yet"
-    verdict = "missed" if sign * (best - level) < 0 else verdict
-    named = {name: row[name] for name in ("language", "suite", "size", "preset", "n")}
-    measured = dict(zip(("value", "value low", "value high"), values, strict=True))
-    return {**named, "target": target, **measured, "verdict": verdict}
+def verdict(low: float, high: float, above: float) -> str:
+    """Return whether a value is above a target, given its 95% interval."""
+    if low >= above:
+        return "reached"
+    return "missed" if high < above else "cannot be told yet"
 
 
-class MemoryTables(Tables):
-    """The committed tables, by name: ``tables.scores``, ``tables.capacity``, ..."""
+def targets(results: Tables) -> pd.DataFrame:
+    """Return whether both targets are reached, a row for each system and language.
 
-    names = (*TABLES, ABOUT)
-    none_yet = "No results are committed yet; `python -m book.memory_tables` makes them."
+    Without a memory, less than `SATURATED` of ``episodic`` is answered to the letter; with one,
+    `GAIN` more of ``episodic_multi`` than without, normalized, question by question. A target
+    is reached or missed if the whole 95% interval says so.
+    """
+    import pandas as pd
 
-    def texts(self, name: str) -> set[str]:
-        """Return the columns of a table that are text even where all of it looks like numbers."""
-        return {"name", "value"} if name == ABOUT else {"model", "note"}
-
-    def _read(self, name: str) -> pd.DataFrame:
-        table = super()._read(name)
-        # Some presets are not compared, and a count that is missing would make others fractions.
-        return table.astype({"n": "Int64"}) if name == "compared" and len(table) else table
-
-    def parts(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield the parts of a table by some columns, with titles; none if none are committed."""
-        if self.there:
-            yield from super().parts(name, *by)
-
-    def targets(self) -> pd.DataFrame:
-        """Return whether both targets are reached, a row for each system and language.
-
-        Without a memory, less than `SATURATED` of ``episodic`` is answered to the letter; with one,
-        `GAIN` more of ``episodic_multi`` than without, normalized, question by question. A target
-        is reached or missed if the whole 95% interval says so.
-        """
-        import pandas as pd
-
-        scores, differences = self.scores, self.compared
-        if scores.empty:
-            return scores
-        lines = []
-        for row in scores[scores["suite"] == "episodic"].to_dict("records"):
-            if row["preset"] in NO_MEMORY:
-                values = [row[f"em_raw{end}"] for end in ("", " low", " high")]
-                lines.append(_target(row, f"em_raw below {SATURATED:.0%}", values, SATURATED, -1))
-        several = differences[differences["suite"] == "episodic_multi"]
-        for row in several[several["difference"].notna()].to_dict("records"):
-            values = [row[name] for name in ("difference", "low", "high")]
-            lines.append(_target(row, f"+{GAIN:.0%} of em", values, GAIN, 1))
-        return pd.DataFrame(lines)
-
-    def told(self, name: str) -> str:
-        """Return the value of ``about`` for a name, or an empty text without committed tables."""
-        about = self.about
-        return "" if about.empty else str(about.set_index("name")["value"].get(name, ""))
+    rows = []
+    for row in results.scores.query("suite == 'episodic'").to_dict("records"):
+        if row["preset"] in NO_MEMORY:
+            value, low, high = (row[f"em_raw{end}"] for end in ("", " low", " high"))
+            said = verdict(-high, -low, -SATURATED)
+            rows.append((row, f"em_raw below {SATURATED:.0%}", value, low, high, said))
+    several = results.compared.query("suite == 'episodic_multi'").dropna(subset="difference")
+    for row in several.to_dict("records"):
+        value, low, high = row["difference"], row["low"], row["high"]
+        rows.append((row, f"+{GAIN:.0%} of em", value, low, high, verdict(low, high, GAIN)))
+    about = ("language", "suite", "size", "preset")
+    return pd.DataFrame(
+        [(*(row[name] for name in about), int(row["n"]), *rest) for row, *rest in rows],
+        columns=[*about, "n", "target", "value", "value low", "value high", "verdict"],
+    )
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 from rulerlib import languages
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError
 from rulerlib.haystack import Draft, Needle, Take
 from rulerlib.samples import Sample
 from rulerlib.tokens import Tokenizer, load
@@ -92,21 +91,9 @@ def chains_of(code: str) -> Dataset:
 
 
 def pack(code: str) -> dict[str, Any]:
-    """Return a language pack's wording, its haystacks with their costs, and what was drawn.
-
-    Raises
-    ------
-    DataError
-        If the tokenizer merges text across sentences, so that their costs do not add up.
-    """
+    """Return a language pack's wording, its haystacks with their costs, and what was drawn."""
     language, chains = languages.load(code), chains_of(code)
     essays = needles_of(TASKS["one"], "words", code).maker.filler
-    for haystack in (essays, chains.maker.filler):
-        if not haystack.additive:
-            raise DataError(
-                f"The bundled model's tokenizer merges text across sentences of '{code}', and the"
-                " page 'Move the needle' adds up what sentences cost."
-            )
     return {
         "units": list(zip(essays.units, essays.costs, strict=True)),
         "noise": [chains.maker.filler.units[0], chains.maker.filler.costs[0]],

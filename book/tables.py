@@ -15,7 +15,7 @@ import importlib.metadata
 import json
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral
 from pathlib import Path
@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 import rulerlib
 from book import stored
-from rulerlib import files, models, store, tasks
+from rulerlib import files, models, tasks
 from rulerlib.errors import DataError, ParameterError, RulerError, nearest, settings_file
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
-from rulerlib.store import Cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,16 +46,12 @@ DECIMALS = 6
 # Characters of a quoted answer.
 QUOTED = 400
 
-# Columns that are text even if all of it looks like numbers.
-_TEXTS = {
+# Columns that are text even if all of it looks like numbers, and columns written as JSON.
+TEXTS = (
     "name", "value", "model", "language", "task", "measure", "category", "missing", "effective",
-    "reading", "right", "shares", "error", "outputs", "depths", "pred",
-}  # fmt: skip
-
-# Columns that hold lists or dictionaries, written as JSON.
-_JSON = {"outputs", "depths", "shares"}
-
-NONE_YET = "No results are committed yet; run `make results`."
+    "reading", "right", "error", "pred", "note",
+)  # fmt: skip
+JSON = ("outputs", "depths", "shares")
 
 WRITTEN_WITH = ("torch", "transformers", "tokenizers", "numpy", "pandas", "scipy", "wordfreq")
 
@@ -133,7 +128,8 @@ class Plan:
         for length in sorted(self.lengths):
             for language in self.languages:
                 for name in tasks.names(self.tasks):
-                    run = self.run(name, **self.settings(language, length))
+                    settings = self.settings(language, length)
+                    run = Run(tasks=name, **settings, loaded=self.loaded_engine)
                     try:
                         _ = run.cells
                     except ParameterError as error:
@@ -142,12 +138,8 @@ class Plan:
                     else:
                         yield run
 
-    def run(self, task: str, **settings: Any) -> Run:
-        """Return the run of a task with this plan's engine."""
-        return Run(tasks=task, **settings, loaded=self.loaded_engine)
 
-
-def make(plan: Plan, folder: str | Path, ask: bool = True) -> Path:
+def make(plan: Plan, folder: str | Path) -> Path:
     """Query the model for missing answers, write tables and answers, and return the folder.
 
     Parameters
@@ -155,8 +147,6 @@ def make(plan: Plan, folder: str | Path, ask: bool = True) -> Path:
     folder
         Folder of the tables, for example ``book/results/lille``. The answers go to the folder
         next to it with the name of the model.
-    ask
-        If False, do not query the model; the tables have the answers at hand, however few.
 
     Raises
     ------
@@ -164,13 +154,6 @@ def make(plan: Plan, folder: str | Path, ask: bool = True) -> Path:
         If every length is too short for every task, or something else in the plan cannot work.
     """
     runs = list(plan.runs())
-    if not ask:
-        runs = [
-            plan.run(cell.task, **plan.settings(cell.language, cell.length) | {"num_samples": n})
-            for run in runs
-            for cell in run.cells
-            if (n := _answered(run, cell))
-        ]
     if not runs:
         raise ParameterError("lengths", dict(plan.lengths), "long enough for at least one task")
     # Check everything before the first prompt.
@@ -186,14 +169,6 @@ def make(plan: Plan, folder: str | Path, ask: bool = True) -> Path:
     answered = runs[0].answers(runs[0].cells[0]).parents[3]
     stored.pack(answered, folder.parent / Path(plan.model).name)
     return folder
-
-
-def _answered(run: Run, cell: Cell) -> int:
-    """Return the number of questions of a cell with all of their answers."""
-    path = run.answers(cell)
-    if not path.exists():
-        return 0
-    return sum(1 for _ in store.read_predictions(path)) // run.decoding.samples
 
 
 def tabulate(plan: Plan, runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
@@ -213,7 +188,7 @@ def tabulate(plan: Plan, runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
     if len(examples):
         examples["pred"] = examples["pred"].str.strip().str.slice(0, QUOTED)
     for table in (effective, examples):
-        for column in _JSON & {*table}:
+        for column in {*JSON} & {*table}:
             table[column] = [json.dumps(each, ensure_ascii=False) for each in table[column]]
     return {
         "accuracy": accuracy.reindex(columns=ACCURACY),
@@ -251,57 +226,30 @@ def right(table: pd.DataFrame) -> str:
 
 
 class Tables:
-    """The committed tables, by name: ``tables.accuracy``, ``tables.about``, ...
-
-    Without committed results, tables are empty and display a note. A table that cannot be read
-    raises a DataError.
-    """
-
-    names: tuple[str, ...] = (*TABLES, ABOUT)
-    none_yet = NONE_YET
+    """The committed tables of a folder, by name: ``tables.accuracy``, ``tables.about``, ..."""
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
 
-    @property
-    def there(self) -> bool:
-        """True if results are committed."""
-        return (self._folder / f"{ABOUT}.csv").exists()
-
     def __getattr__(self, name: str) -> pd.DataFrame:
-        if name not in self.names:
+        if name.startswith("_"):
             raise AttributeError(name)
-        return self._read(name)
-
-    def _read(self, name: str) -> pd.DataFrame:
         import pandas as pd
 
         from rulerlib import analysis
 
-        if not self.there:
-            return analysis.nothing(self.none_yet)
         path = self._folder / f"{name}.csv"
-        texts = self.texts(name)
         try:
-            header = pd.read_csv(path, nrows=0).columns
             # "None" and "NA" are valid texts; only numbers can be missing.
-            table = pd.read_csv(
-                path,
-                dtype={column: str for column in header if column in texts},
-                keep_default_na=False,
-                na_values={column: [""] for column in header if column not in texts},
-            )
-        except pd.errors.EmptyDataError:
-            return analysis.nothing("Nothing of this kind was found.")
+            texts = dict.fromkeys(TEXTS, str)
+            table = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=[""])
         except (OSError, ValueError) as error:
             raise DataError(f"{path}: cannot be read ({error}).") from error
-        for column in _JSON & {*table}:
+        for column in {*TEXTS} & {*table}:
+            table[column] = table[column].fillna("")
+        for column in {*JSON} & {*table}:
             table[column] = [json.loads(value) for value in table[column]]
         return table if len(table) else analysis.nothing("Nothing of this kind was found.")
-
-    def texts(self, name: str) -> set[str]:
-        """Return the columns of a table that are text even where all of it looks like numbers."""
-        return _TEXTS | ({"low", "high"} if name == "effective" else set())
 
     def between(self, first: str, second: str) -> pd.DataFrame:
         """Return the differences between the scores in two languages, task by task.
@@ -323,8 +271,6 @@ class Tables:
         from rulerlib import analysis
         from rulerlib.intervals import recovered
 
-        if self.accuracy.empty:
-            return self.accuracy
         keys = ["model", "task", "length"]
         ours, theirs = (
             self.accuracy[self.accuracy["language"] == code] for code in (first, second)
@@ -356,8 +302,6 @@ class Tables:
 
         from rulerlib.analysis import THRESHOLD, effective
 
-        if self.accuracy.empty:
-            return self.accuracy
         keys = ["model", "language", "task"]
         rows = []
         for names, part in self.accuracy.groupby(keys, sort=False):
@@ -367,51 +311,22 @@ class Tables:
             rows.append({**dict(zip(keys, names, strict=True)), "up to": reached})
         return pd.DataFrame(rows)
 
-    @property
-    def plan(self) -> Plan:
-        """The plan of the tables.
-
-        Raises
-        ------
-        DataError
-            If no results are committed.
-        """
-        if not self.there:
-            raise DataError(f"{self._folder}: {self.none_yet}")
-        values = dict(self.about.itertuples(index=False, name=None))
-        settings = {item.name: json.loads(values[item.name]) for item in fields(Plan)}
-        # Keys are strings in JSON.
-        settings["lengths"] = {int(length): n for length, n in settings["lengths"].items()}
-        return Plan(**settings)
-
     def parts(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield the parts of a table by some columns, with titles; an empty table is one part."""
-        table = self._read(name)
-        if table.empty:
-            yield "", table
-            return
-        for names, part in table.groupby(list(by), sort=False):
-            yield titled(names), part
-
-
-def titled(names: Iterable[Any]) -> str:
-    """Return names and numbers as a title, numbers with commas: ``lille, da, 1,000``."""
-    return ", ".join(f"{name:,}" if isinstance(name, Integral) else str(name) for name in names)
+        """Yield the parts of a table by some columns, with titles such as ``lille, da, 1,000``."""
+        for values, part in getattr(self, name).groupby(list(by), sort=False):
+            texts = (f"{v:,}" if isinstance(v, Integral) else str(v) for v in values)
+            yield ", ".join(texts), part
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Make the tables: ``python -m book.tables params/results.yaml book/results/lille``.
-
-    ``--answered`` makes them from the answers at hand and does not query the model.
-    """
-    paths = [argument for argument in arguments if argument != "--answered"]
-    if len(paths) != 2:
-        sys.exit("Usage: python -m book.tables [--answered] SETTINGS.yaml FOLDER")
+    """Make the tables: ``python -m book.tables params/results.yaml book/results/lille``."""
+    if len(arguments) != 2:
+        sys.exit("Usage: python -m book.tables SETTINGS.yaml FOLDER")
+    settings, folder = arguments
     try:
-        folder = make(Plan.from_file(paths[0]), paths[1], ask="--answered" not in arguments)
+        print(f"The tables: {make(Plan.from_file(settings), folder)}")
     except RulerError as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    print(f"The tables: {folder}")
 
 
 if __name__ == "__main__":

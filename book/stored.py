@@ -188,6 +188,7 @@ def unpack(
     runs: str | Path,
     lengths: Container[int] | None = None,
     languages: Container[str] | None = None,
+    names: Container[str] | None = None,
 ) -> list[Path]:
     """Unpack the answers of a folder into runs, and return the files of answers.
 
@@ -197,8 +198,8 @@ def unpack(
         Folder of a model's stored answers.
     runs
         Folder of runs; existing files stay.
-    lengths, languages
-        Lengths in tokens and language codes to unpack. Default: all.
+    lengths, languages, names
+        Lengths in tokens, language codes and names of tasks to unpack. Default: all.
 
     Raises
     ------
@@ -212,8 +213,8 @@ def unpack(
     written = []
     for part in read(folder):
         cell = part.cell
-        known = languages is None or cell.language in languages
-        if known and (lengths is None or cell.length in lengths):
+        wanted = ((languages, cell.language), (lengths, cell.length), (names, cell.task))
+        if all(chosen is None or value in chosen for chosen, value in wanted):
             name = f"{cell.model} {cell.engine} {dict(cell.options)}"
             if name not in engines:
                 engines[name] = models.load(cell.model, cell.engine, **cell.options)

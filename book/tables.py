@@ -16,14 +16,14 @@ import json
 import platform
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rulerlib
 from book import stored
-from rulerlib import files, models, tasks
+from rulerlib import files, models, store, tasks
 from rulerlib.errors import DataError, ParameterError, RulerError, nearest, settings_file
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
@@ -139,7 +139,7 @@ class Plan:
                         yield run
 
 
-def make(plan: Plan, folder: str | Path) -> Path:
+def make(plan: Plan, folder: str | Path, ask: bool = True) -> Path:
     """Query the model for missing answers, write tables and answers, and return the folder.
 
     Parameters
@@ -147,6 +147,8 @@ def make(plan: Plan, folder: str | Path) -> Path:
     folder
         Folder of the tables, for example ``book/results/lille``. The answers go to the folder
         next to it with the name of the model.
+    ask
+        If False, do not query the model; the tables have the answers at hand, however few.
 
     Raises
     ------
@@ -154,6 +156,13 @@ def make(plan: Plan, folder: str | Path) -> Path:
         If every length is too short for every task, or something else in the plan cannot work.
     """
     runs = list(plan.runs())
+    if not ask:
+        counts = [_answered(run) for run in runs]
+        runs = [
+            replace(run, num_samples=n, loaded=plan.loaded_engine)
+            for run, n in zip(runs, counts, strict=True)
+            if n
+        ]
     if not runs:
         raise ParameterError("lengths", dict(plan.lengths), "long enough for at least one task")
     # Check everything before the first prompt.
@@ -169,6 +178,15 @@ def make(plan: Plan, folder: str | Path) -> Path:
     answered = runs[0].answers(runs[0].cells[0]).parents[3]
     stored.pack(answered, folder.parent / Path(plan.model).name)
     return folder
+
+
+def _answered(run: Run) -> int:
+    """Return the number of questions of a run of one cell with all of their answers."""
+    [cell] = run.cells
+    path = run.answers(cell)
+    if not path.exists():
+        return 0
+    return sum(1 for _ in store.read_predictions(path)) // run.decoding.samples
 
 
 def tabulate(plan: Plan, runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
@@ -319,12 +337,17 @@ class Tables:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Make the tables: ``python -m book.tables params/results.yaml book/results/lille``."""
-    if len(arguments) != 2:
-        sys.exit("Usage: python -m book.tables SETTINGS.yaml FOLDER")
-    settings, folder = arguments
+    """Make the tables: ``python -m book.tables params/results.yaml book/results/lille``.
+
+    ``--answered`` makes them from the answers at hand and does not query the model.
+    """
+    paths = [argument for argument in arguments if argument != "--answered"]
+    if len(paths) != 2:
+        sys.exit("Usage: python -m book.tables [--answered] SETTINGS.yaml FOLDER")
+    settings, folder = paths
     try:
-        print(f"The tables: {make(Plan.from_file(settings), folder)}")
+        ask = "--answered" not in arguments
+        print(f"The tables: {make(Plan.from_file(settings), folder, ask)}")
     except RulerError as error:
         sys.exit(f"{type(error).__name__}: {error}")
 

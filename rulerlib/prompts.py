@@ -110,7 +110,11 @@ class PromptFormat:
 
     def _check_plain(self) -> None:
         """Check that nothing is set that needs a chat template."""
-        for name, default in (("thinking", None), ("thinking_tokens", 0)):
+        values: dict[str, Any] = {"thinking": None, "thinking_tokens": 0}
+        # Plain text is expected with chat=False, but not if the model has no template.
+        if self.chat is None:
+            values["system_prompt"] = None
+        for name, default in values.items():
             if getattr(self, name) != default:
                 allowed = f"{default}, because no chat template is in use"
                 raise ParameterError(name, getattr(self, name), allowed)

@@ -38,7 +38,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rulerlib.errors import DataError, MissingWordingError, one_of
+from rulerlib.errors import DataError, MissingWordingError, ParameterError, one_of
 from rulerlib.files import read_file
 
 if TYPE_CHECKING:
@@ -236,7 +236,10 @@ class Language:
         from rulerlib.languages.numbers import Numbers
 
         path = self.folder / "numbers.toml"
-        return Numbers(read_toml(path, "the numbers of a language")) if path.exists() else None
+        try:
+            return Numbers(read_toml(path, "the numbers of a language")) if path.exists() else None
+        except (AttributeError, LookupError, TypeError, ValueError, re.error) as error:
+            raise DataError(f"{path}: cannot be read as numbers ({error!r}).") from error
 
     @functools.cached_property
     def essays(self) -> tuple[str, ...]:
@@ -292,7 +295,8 @@ def load(code: str | Language, parameter: str = "language") -> Language:
     Raises
     ------
     ParameterError
-        If there is no such language: names the nearest.
+        If there is no such language: names the nearest. If the pack has the code of one in the
+        package.
     DataError
         If its ``language.toml`` is damaged or incomplete.
     """
@@ -304,6 +308,9 @@ def load(code: str | Language, parameter: str = "language") -> Language:
     if not isinstance(code, str) or code in packs or not Path(code, FILE).is_file():
         return read_pack(packs[one_of(parameter, code, sorted(packs))])
     language = read_pack(Path(code).absolute())
+    if language.code in available():
+        allowed = f"a pack with a code of its own, not '{language.code}'"
+        raise ParameterError(parameter, code, allowed)
     # The last one with a code counts.
     os.environ[FOLDERS] = os.pathsep.join(map(str, [*outside, language.folder]))
     return language
@@ -339,10 +346,12 @@ def _check(folder: Path, table: dict[str, Any]) -> None:
 
 
 def _compare(path: Path, table: Any, english: dict[str, Any]) -> None:
-    """Check that a table has all keys of the English one."""
+    """Check that a table has all keys of the English one, with values of the same types."""
     for key, value in english.items():
         if key not in table:
             raise DataError(f"{path}: '{key}' is missing.")
+        if not isinstance(table[key], type(value)):
+            raise DataError(f"{path}: '{key}' is not a {type(value).__name__}.")
         if isinstance(value, dict):
             _compare(path, table[key], value)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from rulerlib import frontier, languages, tasks
 from rulerlib.dataset import Dataset
-from rulerlib.errors import MissingWordingError, ParameterError
+from rulerlib.errors import MissingWordingError, ParameterError, RulerError
 from rulerlib.haystack import sentences
 from rulerlib.models import reference
 from rulerlib.tasks import all_tasks
@@ -186,3 +187,18 @@ def test_unknown_languages_are_refused(code, hint):
         languages.load(code)
     expected = f"language is {code!r}, but must be one of {', '.join(CODES)}{hint}."
     assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ('code = "', 'code = "da" # ', "a pack with a code of its own, not 'da'"),
+    ('name = ', 'title = ', "'name' is missing"),
+    ('articles = [', 'articles = 3 # [', "'articles' is not a list"),
+])  # fmt: skip
+def test_a_damaged_pack_is_refused_in_one_line(tmp_path, monkeypatch, old, new, message):
+    monkeypatch.setenv(languages.FOLDERS, "")
+    pack = Path(shutil.copytree(OUTSIDE, tmp_path / "pack"))
+    text = (pack / languages.FILE).read_text("utf-8")
+    (pack / languages.FILE).write_text(text.replace(old, new, 1), "utf-8")
+    with pytest.raises(RulerError, match=re.escape(message)) as error:
+        languages.load(str(pack))
+    assert "\n" not in str(error.value)

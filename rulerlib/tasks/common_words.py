@@ -46,6 +46,9 @@ TOP = 15_000
 # An entry of the list has at least this many tokens: a number, a full stop and a word.
 LEAST_ENTRY = 3
 
+# Numbers whose tokens are counted at once.
+CHUNK = 4096
+
 # Below this length RULER makes its lighter list.
 LIGHT_BELOW = 4096
 
@@ -240,12 +243,15 @@ class CommonWords(Task):
     @cached_property
     def _number_costs(self) -> list[int]:
         """The tokens of the first 0, 1, 2, ... numbers of a list, for all that can be needed."""
-        heavy = self._repeats(HEAVY)
-        most = self.budget.length // (1 + self.filler.cheapest) + heavy.freq_ucw
-        most = max(most, self._entries(heavy)) + 1
-        numbers = [f"{number}." for number in range(1, most + 1)]
-        added = costs(numbers, " ", self.budget.tokenizer)
-        return [*itertools.accumulate(added, initial=0)]
+        heavy, cheapest = self._repeats(HEAVY), self.filler.cheapest
+        sums, at = [0], 0
+        # Until even a list of the cheapest words is too long, with one more word.
+        while at <= self._entries(heavy) or sums[at] + at * cheapest <= self.budget.length:
+            numbers = [f"{number}." for number in range(len(sums), len(sums) + CHUNK)]
+            for cost in costs(numbers, " ", self.budget.tokenizer):
+                sums.append(sums[-1] + cost)
+            at = len(sums) - 1 - heavy.freq_ucw
+        return sums
 
     def _fill(self, words: Words, room: int, rng: random.Random) -> Filling:
         """Return the longest list that ``room`` tokens hold."""

@@ -11,7 +11,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import random
 import subprocess
 import sys
 import time
@@ -142,24 +141,6 @@ class Knowing(Parrot):
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         for position, request in enumerate(requests):
             yield position, Generation(self.answers[request.prompt], 5, position % 2 == 0)
-
-
-class Flock(Parrot):
-    """A parrot that answers many requests at a time, in any order."""
-
-    def batch_size(self, length: int) -> None:
-        return None
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        random_order = random.Random(7)
-        flying: list[tuple[int, Generation]] = []
-        for position, request in enumerate(requests):
-            ((_, said),) = super().generate([request])
-            flying.append((position, said))
-            if len(flying) == 8:
-                yield flying.pop(random_order.randrange(8))
-        random_order.shuffle(flying)
-        yield from flying
 
 
 class Unloadable(Parrot):

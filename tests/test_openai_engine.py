@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import signal
@@ -23,7 +22,6 @@ from rulerlib import models, tokens
 from rulerlib.errors import ParameterError, ServerError
 from rulerlib.models import Request, in_order
 from rulerlib.predict import predict
-from rulerlib.prompts import Decoding
 from rulerlib.store import read_predictions
 
 
@@ -157,9 +155,6 @@ def test_the_exact_prompt_is_sent(serve):
     ]
 
 
-SAMPLED = ("temperature", "top_p", "seed")
-
-
 def test_chat_messages_are_sent_as_they_are(serve):
     server = serve()
     user, assistant = ({"role": role, "content": role} for role in ("user", "assistant"))
@@ -175,23 +170,6 @@ def test_chat_messages_are_sent_as_they_are(serve):
         {**both, "messages": [user, assistant], "continue_final_message": True,
          "add_generation_prompt": False},
     ]  # fmt: skip
-
-
-DECODINGS = [
-    ({}, Decoding(), {"temperature": 0}, "greedy"),
-    ({"seed": 8}, Decoding(0.7, 0.9, 3), {"temperature": 0.7, "top_p": 0.9, "seed": 8},
-     {"temperature": 0.7, "top_p": 0.9, "seed": 8}),
-    ({"temperature": None}, Decoding(), {}, {"temperature": None}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("body", "decoding", "sent", "recorded"), DECODINGS)
-def test_the_recorded_decoding_is_the_one_sent(serve, body, decoding, sent, recorded):
-    server = serve()
-    model = load(server, body=body)
-    in_order(model, [Request("x", True, 16, decoding=decoding)])
-    assert {name: server.bodies[0][name] for name in SAMPLED if name in server.bodies[0]} == sent
-    assert json.loads(json.dumps(model.decoding(decoding))) == recorded
 
 
 # --- Settings -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import resource
 from dataclasses import replace
 
 import pytest
-from helpers_model import Flock, Parrot, Unloadable, some_samples, write_dataset
+from helpers_model import Parrot, Unloadable, some_samples, write_dataset
 
 from rulerlib import models, store, tokens
 from rulerlib.dataset import Dataset
@@ -65,27 +65,6 @@ def test_a_run_can_be_extended_with_more_samples(dataset, output, whole):
     predict(dataset, Parrot(), output)
     assert output.read_bytes() == whole
     assert len(read_predictions(output, 7)) == 7
-
-
-def test_a_stopped_run_resumes_and_ends_with_the_same_bytes(tmp_path, output):
-    """An engine that answers in any order, stopped by Ctrl-C; test_flows.py kills a run."""
-
-    class Stopped(Flock):
-        def generate(self, requests):
-            for number, answer in enumerate(super().generate(requests)):
-                if number == 5:
-                    raise KeyboardInterrupt
-                yield answer
-
-    dataset = write_dataset(tmp_path / "data", some_samples(12))
-    whole = predict(dataset, Flock(), tmp_path / "whole.jsonl").read_bytes()
-    with pytest.raises(KeyboardInterrupt):
-        predict(dataset, Stopped(), output)
-    assert output.read_bytes().count(b"\n") == 5
-    model = Flock()
-    predict(dataset, model, output)
-    assert output.read_bytes() == whole
-    assert len(model.asked) == 7
 
 
 class Chatty(tokens.Words):

@@ -82,23 +82,6 @@ def test_a_batch_equals_a_greedy_loop(engine, base, special):
     assert len({answer.text for answer in answers}) == len(PROMPTS), "answers depend on the prompt"
 
 
-def test_an_answer_stops_before_the_end_token(base, tmp_path):
-    prompt = PROMPTS[0]
-    free = greedy(base, ids_of(base, prompt), NEW)
-    # A token that comes late enough and was not said before.
-    at = next(at for at in range(3, NEW) if free[at] not in free[:at])
-    shutil.copytree(base, tmp_path / "model")
-    path = tmp_path / "model" / "generation_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "eos_token_id": [5, free[at]]}))
-    engine = Engine(str(tmp_path / "model"), dtype="float32")
-    answers = say(engine, [prompt, PROMPTS[3]], NEW)
-    assert answers[0].finished
-    assert answers[0].tokens == at + 1
-    assert answers[0].text.startswith(decode(base, free[:at]))
-    # Padding of the longer answer in the batch does not count.
-    assert answers[0] == say(engine, [prompt], NEW)[0]
-
-
 CONTEXT = "The grass is green. The sky is blue.\n" * 12
 QUESTIONS = ["Hvad?", "What is the number for the long and winding road?", "x", "Hvad er tallet?"]
 

@@ -14,7 +14,7 @@ from conftest import CHAT_TEMPLATE, make_tokenizer, reference
 from rulerlib import tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
-from rulerlib.prompts import PLACES, Frame, PromptFormat
+from rulerlib.prompts import PLACES, PromptFormat
 
 QUESTION, PREFIX = "Hvad er 2 + 2?", " Svaret er"
 
@@ -80,16 +80,6 @@ def test_what_is_recorded_gives_the_same_format_again():
 def test_what_cannot_work_is_told_when_the_format_is_made(settings, sentence):
     with pytest.raises(ParameterError, match=f"^{sentence}"):
         PromptFormat(**settings)
-
-
-def test_a_chat_template_is_used_where_there_is_one(bytelevel, words):
-    frame = PromptFormat().frame(bytelevel)
-    assert frame.chat
-    assert frame.format == PromptFormat(chat=True)
-    assert PromptFormat(chat=True).frame(bytelevel) == frame
-    plain = PromptFormat(chat=False).frame(bytelevel)
-    assert (plain.chat, plain.special) == (False, 1)
-    assert PromptFormat().frame(words) == Frame(format=PromptFormat(chat=False))
 
 
 def test_a_system_prompt_is_the_first_paragraph_of_plain_text(tokenizer):

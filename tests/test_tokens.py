@@ -6,11 +6,9 @@ Every check here asks the tokenizer of `transformers`, not `rulerlib.tokens`.
 from __future__ import annotations
 
 import bisect
-import copy
 import dataclasses
 import json
 import re
-import sys
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +17,7 @@ from hypothesis import strategies as st
 from conftest import CHAT_TEMPLATE, TOKENIZERS, make_tokenizer, reference
 from rulerlib import languages, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, MissingExtraError, ParameterError
+from rulerlib.errors import DataError, ParameterError
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.tasks import all_tasks
@@ -57,18 +55,6 @@ def test_tokens_are_those_of_transformers(real, danish_book):
     fed = [backend(text).input_ids for text in texts]
     assert [real.encode(text, special=True) for text in texts] == fed
     assert {len(ids) - len(bare) for ids, bare in zip(fed, expected, strict=True)} == {real.special}
-
-
-def test_truncation_and_padding_of_a_tokenizer_file_do_not_change_counts(bytelevel):
-    backend = copy.deepcopy(bytelevel.backend)
-    backend.enable_truncation(8)
-    backend.enable_padding(length=2000)
-    text = "Græsset er grønt. " * 20
-    expected = bytelevel.count(text)
-    tokenizer = tokens.FastTokenizer(backend, "cut")
-    assert tokenizer.count(text) == expected
-    assert tokenizer.counts([text, text]) == [expected, expected]
-    assert tokenizer.encode(text, special=True) == bytelevel.encode(text, special=True)
 
 
 def test_fingerprints_decide_on_the_splitting_and_on_the_chat_template(bytelevel):
@@ -165,15 +151,6 @@ def test_budgets_are_exact_and_never_exceeded(kind):
     hold()
 
 
-@pytest.mark.parametrize("task", ["niah_single_2", "niah_multiquery", "niah_multikey_3"])
-def test_prompts_are_tokenized_whole_if_the_tokenizer_merges_across_seams(nasty, task):
-    data = Dataset(task, 1500, "da", nasty, num_samples=2)
-    assert data.whole
-    for sample in data:
-        check_budget(data, sample)
-        check_positions(nasty, sample)
-
-
 @pytest.mark.parametrize("chat", [True, False])
 def test_control_tokens_in_texts_are_refused(bytelevel, chat):
     form = PromptFormat(chat)
@@ -252,14 +229,6 @@ def test_a_folder_is_read_as_transformers_reads_it(kind, folder, tmp_path):
             ) == expected.apply_chat_template(turns, tokenize=False, add_generation_prompt=ask)
 
 
-def test_a_missing_package_is_a_sentence_that_says_what_to_install(bytelevel, monkeypatch):
-    talker = tokens.FastTokenizer(bytelevel.backend, "talker", chat_template="{# New here. #}")
-    needs = "A chat template needs the package 'jinja2': pip install 'rulerlib[tokenizer]'"
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingExtraError, match=re.escape(needs)):
-        talker.render([])
-
-
 def test_a_template_that_does_not_render_is_one_sentence(bytelevel):
     pytest.importorskip("jinja2")
     for template, reason in (
@@ -273,17 +242,3 @@ def test_a_template_that_does_not_render_is_one_sentence(bytelevel):
             "chat is True, but must be false, because the chat template of 'talker' does not"
             f" render ({reason})."
         )
-
-
-def test_a_tokenizer_that_appends_a_token_does_not_end_the_prompt():
-    rust = pytest.importorskip("tokenizers")
-    backend = rust.Tokenizer(rust.models.Unigram([(piece, -1.0) for piece in "<>/sab "], unk_id=0))
-    backend.add_special_tokens(["<s>", "</s>"])
-    backend.post_processor = rust.processors.TemplateProcessing(
-        single="<s> $A </s>",
-        special_tokens=[(name, backend.token_to_id(name)) for name in ("<s>", "</s>")],
-    )
-    tokenizer = tokens.FastTokenizer(backend, "unigram")
-    begin = backend.token_to_id("<s>")
-    assert tokenizer.encode("a b", special=True) == [begin, *tokenizer.encode("a b", special=False)]
-    assert (tokenizer.special, tokenizer.beginning) == (1, [begin])

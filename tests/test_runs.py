@@ -15,7 +15,7 @@ from helpers_model import LIMIT, ROOT, TEMPLATE, tiny_model, tree
 pytest.importorskip("torch")
 
 from rulerlib import tokens
-from rulerlib.errors import ParameterError, RulerError, RunMismatchError
+from rulerlib.errors import ParameterError, RulerError
 from rulerlib.models import transformers as engine_module
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
@@ -209,16 +209,6 @@ def test_a_study_asks_each_setting_at_each_length_it_fits(tiny, tmp_path):
     assert table["n"].tolist() == [1] * 6
     with pytest.raises(ParameterError, match="study_length is 40"):
         _ = run(tiny, tmp_path, study=study, study_length=[40], family="niah").study_cells
-
-
-def test_files_moved_from_another_cell_are_refused(tiny, tmp_path):
-    made = run(tiny, tmp_path, tasks="niah_single_2,niah_multikey_1")
-    made.predict()
-    first, second = (made.answers(cell) for cell in made.cells[:2])
-    for path in (first, first.with_suffix(".settings.json")):
-        path.replace(path.with_name(path.name.replace(first.stem, second.stem)))
-    with pytest.raises(RunMismatchError, match=r"cell\.task = 'niah_single_2', not"):
-        list(run(tiny, tmp_path, tasks="niah_multikey_1").predictions())
 
 
 def nvidia_tree(folder, count=3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from helpers_store import FIVE, write_records
+from helpers_store import write_records
 from helpers_tasks import ROLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,15 +77,6 @@ def test_records_come_back_as_they_were_written(records, kind, tmp_path_factory)
     hold()
 
 
-def test_a_file_is_one_record_a_line_with_ruler_s_names(five):
-    lines = five.read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 5
-    first = json.loads(lines[0])
-    ruler = "index input outputs length length_w_model_temp answer_prefix token_position_answer"
-    assert list(first)[:7] == ruler.split()
-    assert "Blåbærgrød" in lines[0], "letters stand as they are"
-
-
 def test_nvidia_s_records_are_read(tmp_path):
     path = tmp_path / "validation.jsonl"
     # As prepare.py writes it, and as call_api.py writes its prediction: fields that we lack
@@ -139,20 +130,6 @@ def test_a_damaged_line_is_named_with_its_file(line, what, five):
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("cut", [1, 9])
-def test_a_half_written_last_line_does_not_count_when_resuming(cut, five):
-    whole = five.read_bytes()
-    five.write_bytes(whole[:-cut])
-    assert list(samples.read(five, Sample, unfinished=True)) == FIVE[:4]
-
-
-def test_empty_lines_are_another_tool_s(five):
-    five.write_bytes(five.read_bytes().replace(b"\n", b"\n\n"))
-    assert list(samples.read(five, Sample)) == FIVE
-    with pytest.raises(DataError, match="line 2: Invalid JSON"):
-        list(samples.read(five, Sample, unfinished=True))
-
-
 def test_a_file_that_is_not_there():
     for reader in (lambda path: list(samples.read(path, Sample)), samples.read_object):
         with pytest.raises(DataError, match=r"^/no/such/file\.jsonl: cannot be read \(No such"):
@@ -164,20 +141,3 @@ def test_a_damaged_object_is_named(tmp_path, damage):
     (tmp_path / "x.json").write_bytes(damage)
     with pytest.raises(DataError, match=r"x\.json: (damaged|not UTF-8) \(.*\)\.$"):
         samples.read_object(tmp_path / "x.json")
-
-
-def test_what_is_read_of_others_is_checked():
-    others = {"golds": [["a"], "b"], "of another tool": 5}
-    record = {"index": 0, "input": "four", "outputs": [], "pred": "", "others": others}
-    said = "^the field 'others.golds.1' is 'b', but must be a valid array$"
-    with pytest.raises(DataError, match=said):
-        Prediction.from_json(json.dumps(record))
-
-
-def test_a_byte_order_mark_is_skipped(tmp_path):
-    path = tmp_path / "validation.jsonl"
-    lines = [Sample(index, "Blå?", ["ja"]).to_json().encode() for index in range(2)]
-    path.write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines))
-    assert list(samples.read(path, Sample)) == [Sample(index, "Blå?", ["ja"]) for index in range(2)]
-    (tmp_path / "metadata.json").write_bytes(b'\xef\xbb\xbf{"a": 1}')
-    assert samples.read_object(tmp_path / "metadata.json") == {"a": 1}

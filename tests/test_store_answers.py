@@ -79,12 +79,6 @@ def test_a_file_of_another_tool_is_read_but_not_extended(path):
         Answers(path, {"dtype": "float32"})
 
 
-def test_samples_of_nvidia_may_share_an_index(path):
-    """NVIDIA's index is the position of the answer in the prompt."""
-    write_records(path, [Prediction(812, "a", ["1"], "1"), Prediction(812, "b", ["2"], "2")])
-    assert [record.input for record in read_predictions(path)] == ["a", "b"]
-
-
 def test_damaged_files_are_named(path):
     filled(path, [0, 1])
     path.write_bytes(path.read_bytes() * 2)

@@ -45,22 +45,6 @@ def test_other_settings_are_refused_by_name(tmp_path):
     assert tree(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    ("was", "now", "named"),
-    [
-        ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, "a.c = None, not 2"),
-        ({"dataset": {}}, {"dataset": {"queries_per_context": 2}}, "queries_per_context = 1, not"),
-    ],
-)
-def test_the_innermost_setting_that_differs_is_named(tmp_path, was, now, named):
-    with pytest.raises(RunMismatchError) as error:
-        store.compare(tmp_path, was, now)
-    assert named in str(error.value)
-    # A setting that is missing has its default.
-    store.compare(tmp_path, {**was, "queries_per_context": 1}, was)
-    store.compare(tmp_path, was, now, ignore=tuple(now))
-
-
 def put(path, *samples):
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [{"input": "a", "outputs": ["b"], "index": 0, **sample} for sample in samples]

@@ -100,10 +100,3 @@ def test_answers_to_other_questions_are_refused(packed, tmp_path, field, value, 
     (packed / "settings.json").write_text(json.dumps(settings), "utf-8")
     with pytest.raises(DataError, match=message):
         unpack(packed, tmp_path / "runs")
-
-
-def test_an_unpacked_run_resumes_with_its_batch_size(packed, tmp_path):
-    unpack(packed, tmp_path / "runs")
-    more = Run("vt", output=str(tmp_path / "runs"), length=900, num_samples=6)
-    replace(more, loaded=Stored(more.loaded_engine, 5)).predict()
-    assert read_settings(more.cells[0].answers(more.root))["batch_size"] == 4

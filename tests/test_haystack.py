@@ -40,14 +40,6 @@ def test_any_40_in_a_row_take_each_depth_once(first):
     assert sorted(haystack.depth_of(first + i) for i in range(40)) == list(DEPTHS)
 
 
-def test_the_depth_of_a_sample_stays_what_it_was():
-    """Any other order would be as even, and would change all data that was made."""
-    assert [haystack.depth_of(index) for index in range(41)] == [
-        0, 33, 67, 100, 23, 56, 90, 10, 44, 77, 3, 36, 69, 92, 26, 59, 82, 13, 46, 79, 5,
-        38, 62, 95, 28, 51, 85, 15, 49, 72, 8, 31, 64, 97, 21, 54, 87, 18, 41, 74, 0,
-    ]  # fmt: skip
-
-
 @given(st.integers(1, 130), st.integers(0, 99))
 def test_random_depths_rise_and_come_evenly(count, seed):
     depths = haystack.depths_of(count, random.Random(seed))
@@ -151,21 +143,3 @@ def test_sums_are_what_the_finished_prompt_has(kind):
             assert start <= part.start < end
 
     hold()
-
-
-def test_a_prompt_takes_as_many_units_as_fit():
-    haystack, rng = Haystack(UNITS, " ", Words()), random.Random(1)
-    draft = Draft("Read. ", " What?", " It is", ["x"])
-    for length in range(20, 120):
-        start = rng.randrange(len(UNITS))
-        budget = Budget(Words(), Frame(), length, 5)
-        filled = fill([draft], lambda room, start=start: haystack.take(room, start), " ", budget)
-        following = UNITS[(start + len(filled.context.pieces)) % len(UNITS)]
-        assert filled.longest <= length < filled.longest + Words().count(" " + following)
-
-
-def test_a_draft_that_does_not_fit_says_how_many_tokens_it_needs():
-    budget = Budget(Words(), Frame(), 10, 8)
-    with pytest.raises(TooLongError) as caught:
-        fill([Draft("Read it. ", " What?", "", ["x"])], lambda room: None, " ", budget)
-    assert caught.value.needed > 10

@@ -63,26 +63,6 @@ def test_the_numbers_are_those_of_the_analysis(runs, out):
         assert read(out, f"measures/{number}.json")["mean"] == pytest.approx(expected, abs=5e-10)
 
 
-def test_comparisons_are_paired_if_the_samples_are_the_same(runs, out):
-    pairs = read(out, "cells.json")["pairs"]
-    kinds = [(pair["kind"], pair["first"], pair["second"]) for pair in pairs]
-    assert kinds == [("model", "good", "poor"), ("language", "da", "en")]
-    table = analysis.scores(analysis.read_predictions(runs))
-    expected = analysis.paired(table, "good", "poor")
-    rows = read(out, "pairs/0.json")["rows"]
-    assert len(rows) == len(expected) == 4
-    for name in ("n", "difference", "low", "high", "p_holm"):
-        values = [row[name] for row in rows]
-        assert values == pytest.approx(expected[name].tolist(), abs=5e-10)
-    (row, *_), languages = read(out, "pairs/1.json")["rows"], read(out, "pairs/1.json")["rows"]
-    assert len(languages) == 5
-    assert row["difference"] == 0
-    # Zou and Donner's interval for two equal independent means.
-    low, high = wilson(5, 7)
-    reach = ((5 / 7 - low) ** 2 + (high - 5 / 7) ** 2) ** 0.5
-    assert [row["low"], row["high"]] == pytest.approx([-reach, reach], abs=1e-4)
-
-
 def test_every_answer_has_its_prompt_and_scores(runs, out):
     rows, count = rows_of(read(out, "cells.json")), 0
     prompts = {

@@ -18,7 +18,6 @@ from rulerlib import analysis, predict, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.export import formats, lm_eval
-from rulerlib.metrics import LIST
 from rulerlib.models import Generation, cut_answer
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.runs import Run
@@ -44,21 +43,10 @@ cli_evaluate()
 """
 
 
-class Loader(yaml.SafeLoader):
-    """Read task files as plain data, with functions as their names."""
-
-
-Loader.add_constructor("!function", lambda loader, node: node.value)
-
-
 def write(folder, names, languages="en", lengths=LENGTH, tokenizer="lille", **options) -> Path:
     stated = {"names": names, "languages": languages, "lengths": lengths, "tokenizer": tokenizer}
     formats.write("lm-eval", folder, **stated, **options)
     return folder
-
-
-def task_file(folder: Path, name: str) -> dict:
-    return yaml.load((folder / f"{name}.yaml").read_text("utf-8"), Loader)
 
 
 def only(folder: Path, pattern: str) -> str:
@@ -127,29 +115,6 @@ def test_the_harness_uses_the_same_prompts(tmp_path, place, chat):
     for option in ({"apply_chat_template": True}, {"system_instruction": "Be brief"}):
         with pytest.raises(ParameterError, match=f"{next(iter(option))} is .*complete"):
             task.build_all_requests(**option)
-
-
-def test_task_files_match_the_dataset(tmp_path):
-    made = {"num_samples": 3, "seed": 7, "tokenizer": "words", "room": 50}
-    made["knobs"] = {"num_needle_k": 3}
-    folder = write(tmp_path / "new", "niah_multikey_1", "da,en", [512], **made)
-    names = [f"rulerlib_{code}_512_niah_multikey_1" for code in ("da", "en")]
-    assert task_file(folder, "rulerlib")["task"] == names
-    for name, code in zip(names, ("da", "en"), strict=True):
-        task = task_file(folder, name)
-        data = Dataset("niah_multikey_1", 512, code, **made)
-        path = folder / task["dataset_kwargs"]["questions"]
-        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        assert [row["prompt"] for row in rows] == [one.input + one.answer_prefix for one in data]
-        assert [row["outputs"] for row in rows] == [one.outputs for one in data]
-        assert task["generation_kwargs"]["max_gen_toks"] == 50
-        # Without a list the harness stops at an empty line.
-        assert task["generation_kwargs"]["until"] == []
-        # The primary measure is first.
-        assert [each["metric"] for each in task["metric_list"]] == [*LIST.measures]
-        lower = [each["metric"] for each in task["metric_list"] if not each["higher_is_better"]]
-        assert lower == ["over_answering"]
-        assert task["metadata"]["knobs"]["num_needle_k"] == 3
 
 
 PIECES = ["<think>", "</think>", "\n", " og ", "7", "8", "9 ", "o"]

@@ -161,26 +161,6 @@ def test_markup_in_a_table_is_text(several):
     assert "alert(1)" in markup
 
 
-def cells(*counts):
-    made = {"task": ["vt", "vt", "cwe"], "length": [512, 4096, 4096], "n": list(counts)}
-    return pd.DataFrame(
-        {**made, "accuracy": [0.25, 1.0, 0.0], "low": [0.2, 0.9, 0.0], "high": [0.3, 1.0, 0.1]}
-    ).assign(recall=[0.5, 1.0, 0.125])
-
-
-def test_a_grid_has_a_row_and_a_column_for_each():
-    made = show.grid(cells(8, 4, 3000), "task", "length", "accuracy")
-    assert made.data.to_dict("list") == {
-        "task": ["vt", "cwe"],
-        "512": ["25.0%\n20.0 – 30.0, n = 8", "–"],
-        "4,096": ["100.0%\n90.0 – 100.0, n = 4", "0.0%\n0.0 – 10.0, n = 3,000"],
-    }
-    # A cell shows its lines as lines.
-    assert "white-space: pre;" in made.to_html()
-    made = show.grid(cells(8, 4, 4), "task", "length", "recall", interval=False).data
-    assert made["512"].tolist() == ["50.0%\nn = 8", "–"]
-
-
 # --- A run --------------------------------------------------------------------------------------
 
 

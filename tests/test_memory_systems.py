@@ -6,7 +6,6 @@ import functools
 import itertools
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from rulerlib import languages
 from rulerlib.memory import spatial
 from rulerlib.memory.episodes import Episode
 from rulerlib.memory.presets import opened
-from rulerlib.memory.search import WordSearch, hashed
+from rulerlib.memory.search import WordSearch
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import System, Text
 
@@ -150,15 +149,6 @@ def test_letters_keep_their_marks():
     assert WordSearch([]).search("åen", 9) == WordSearch(["?!"]).search("åen", 9) == []
 
 
-def test_vectors_have_length_one_and_know_the_spelling():
-    rows = hashed(["Birmund solgte en båd.", "", "?!", "BIRMUND solgte, en båd", "x" * 10**6])
-    assert (rows.dtype, rows.shape) == (np.float32, (5, 2048))
-    assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 0, 0, 1, 1])
-    assert rows[0].tobytes() == rows[3].tobytes()
-    same, spelt, other = hashed(["Tvarneby", "Tvarnebys", "Kvultehavn"]) @ hashed(["Tvarneby"])[0]
-    assert same > spelt > 0.4 > other
-
-
 # --- hei_nw ------------------------------------------------------------------------------------
 
 
@@ -189,12 +179,6 @@ def test_chains_are_followed_in_the_order_of_reasoning(make, code, knobs):
         for probe in episode.probes:
             wanted = [(fact.text, (fact.number,)) for fact in episode.needed(probe)]
             assert graph.recall(probe.text) == wanted
-
-
-def test_a_text_that_cannot_be_read_is_found_by_its_words(make):
-    odd = "York, they say, was taught by Ely."
-    graph = make("sgc_rss", numbered("Ada teaches Bo.", odd))
-    assert odd in [text for text, _ in graph.recall("Who teaches York?")]
 
 
 # --- smpd --------------------------------------------------------------------------------------

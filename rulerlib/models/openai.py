@@ -273,7 +273,7 @@ class Engine:
         Raises
         ------
         ServerError
-            If the reply has no text.
+            If the reply has no text, or the server stopped before its end.
         """
         fields = reply if isinstance(reply, dict) else {}
         first, usage = (fields.get("choices") or [{}])[0], fields.get("usage") or {}
@@ -283,8 +283,11 @@ class Engine:
         thinking = message.get("reasoning_content") or message.get("reasoning") or ""
         # A message may be empty, e.g. after thinking.
         text = "" if text is None and message else text
+        about = one_line(shortened(fields.get("error") or reply, 200), 200)
+        # Some servers send what they have when they stop early.
+        if reason in ("abort", "error"):
+            raise ServerError(f"The server stopped before the end of an answer: {about}.")
         if not isinstance(text, str) or not isinstance(thinking, str):
-            about = one_line(shortened(fields.get("error") or reply, 200), 200)
             hint = "check that base_url ends with /v1"
             raise ServerError(f"The server sent no text, but {about}; {hint}.")
         chat, tags = self._endpoint == "chat", request.tags

@@ -120,8 +120,9 @@ def _spans(record: Sample) -> list[tuple[int, int, str]]:
     values = [part[1:3] for part in record.parts_of("value")]
     values = [(start, end) for start, end in values if record.input[start:end] in right]
     if not record.parts_of("value"):
-        # The words of a list are not recorded as parts.
-        words = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, right))})(?!\w)")
+        # The words of a list are not recorded as parts. Not the 8 of 18.8.
+        either = "|".join(map(re.escape, right))
+        words = re.compile(rf"(?<!\w)(?<!\d[.,])(?:{either})(?!\w|[.,]\d)")
         for part in record.parts_of("context"):
             values += [found.span() for found in words.finditer(record.input, *part[1:3])]
     spans += [(start, end, "value") for start, end in values if start >= example]

@@ -96,11 +96,6 @@ def python(
     )
 
 
-def prose() -> list[str]:
-    """Return every sentence of both packs, to train tokenizers on."""
-    return [line for code in ("da", "en") for line in sentences(languages.load(code).essays)]
-
-
 def _trained(kind: str) -> tokens.FastTokenizer:
     """Train a small tokenizer."""
     pytest.importorskip("tokenizers")
@@ -109,7 +104,7 @@ def _trained(kind: str) -> tokens.FastTokenizer:
     special = ["<unk>", "<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>"]
     backend = Tokenizer(models.BPE(unk_token="<unk>"))
     options = {"vocab_size": 1500, "special_tokens": special, "show_progress": False}
-    texts = prose()
+    texts = [line for code in ("da", "en") for line in sentences(languages.load(code).essays)]
     if kind == "bytelevel":
         backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         backend.decoder = decoders.ByteLevel()

@@ -183,16 +183,6 @@ def test_chains_are_followed_in_the_order_of_reasoning(make, code, knobs):
 
 # --- smpd --------------------------------------------------------------------------------------
 
-OPENING = (
-    "In Slurbebridge people go for walks. Every path there can be walked in both directions, and"
-    " there are no paths other than those mentioned."
-)
-LENGTH = "How many steps is the shortest path from {} to {} in Slurbebridge?"
-
-
-def step(here: str, direction: str, there: str) -> str:
-    return f"From {here} one step {direction} is {there}."
-
 
 @pytest.mark.parametrize("profile", ["easy", "default", "hard"])
 @pytest.mark.parametrize("code", CODES)
@@ -218,14 +208,3 @@ def test_plans_answer_the_questions_of_episodes(code, profile, make):
                         if set(word) <= set("NØESVW"))  # fmt: skip
             assert spatial.walk(steps, asked["start"], route) == asked["goal"]
             assert len(route) == asked["optimum"]
-
-
-def test_paths_lead_back_only_if_the_opening_says_so(make):
-    texts = [step("the mill", "north", "the well"), step("the well", "north", "the inn")]
-    back = LENGTH.format("the inn", "the mill")
-    forth, both = make("smpd", numbered(*texts)), make("smpd", numbered(*texts, OPENING))
-    assert "NN, 2" in forth.recall(LENGTH.format("the mill", "the inn"))[0].text
-    assert {text for text, _ in forth.recall(back)} == {*texts}, "found by words"
-    (plan, _), *rest = both.recall(back)
-    assert "SS, 2" in plan
-    assert [text for text, _ in rest] == [*texts[::-1], OPENING]

@@ -89,15 +89,11 @@ def test_a_notebook_sets_the_format():
     play.model = Reader(tokenizer=play.model.tokenizer)
     play.ask()
     assert play.model.asked == [play.sample.input]
-    chosen = PromptFormat(thinking_tokens=24, answer_prefix="user")
-    with pytest.raises(ParameterError, match="length is 1024, but must be at most 1000"):
-        Playground(Reader(limit=1024), length=1024, format=chosen)
 
 
 BAD = [
     ({"length": 100}, "length is 100, but must be at least"),
     ({"length": 4000}, "length is 4000, but must be at most 3000"),
-    ({"depth": 101}, "depth is 101"),
     ({"num_distractors": 40}, "num_distractors is 40"),
     ({"needle": "The code is 4711."}, "given with its question and value"),
     ({**SHED, "value": "4712"}, "value is '4712', but must be a part of your needle"),
@@ -169,9 +165,6 @@ def test_page_shows_errors_of_the_model():
     play.model.said = lambda prompt: 1 / 0
     page.ask.click()
     assert "ZeroDivisionError" in seen(page.message.value).text
-    play.model.said = lambda prompt: "12"
-    page.ask.click()
-    assert "12" in seen(page.answer.value).text
 
 
 def test_text_of_users_and_models_is_escaped():

@@ -39,10 +39,6 @@ def test_what_is_recorded_gives_the_same_format_again():
         chat=True, system_prompt="Svar kort.", answer_prefix="user", thinking=True,
         thinking_tokens=99, thinking_tags=("[A]", "[B]"), stop=("\n", "END"),
     )  # fmt: skip
-    assert chosen.settings() == {
-        "chat": True, "system_prompt": "Svar kort.", "answer_prefix": "user", "thinking": True,
-        "thinking_tokens": 99, "thinking_tags": ["[A]", "[B]"], "stop": ["\n", "END"],
-    }  # fmt: skip
     for one in (chosen, PromptFormat()):
         assert PromptFormat.from_settings(one.settings()) == one
         assert hash(PromptFormat.from_settings(one.settings())) == hash(one)
@@ -58,23 +54,13 @@ def test_what_is_recorded_gives_the_same_format_again():
         ({"answer_prefix": "usr"}, "answer_prefix is 'usr', .*did you mean 'user'"),
         ({"system_prompt": ""}, "system_prompt is '', but must be a text, or None."),
         ({"stop": "END"}, "stop is 'END', but must be a valid tuple."),
-        ({"thinking_tags": "<think>"}, "thinking_tags is '<think>', but must be a valid tuple."),
         ({"thinking_tags": ["a", "a"]}, "thinking_tags is .* must be two different texts"),
-        ({"thinking_tags": ["a", 1]}, "thinking_tags is 1, but must be a valid string."),
-        ({"thinking_tokens": -1}, "thinking_tokens is -1"),
         ({"thinking": True}, "thinking_tokens is 0, but must be at least 1 if thinking is True"),
         (
             {"thinking": False, "thinking_tokens": 9},
             "thinking_tokens is 9, but must be 0, because thinking is False",
         ),
         ({"thinking_tokens": 9}, "answer_prefix is 'assistant', but must be 'user' or 'none'"),
-        *(
-            (
-                {"chat": False, "answer_prefix": "user", name: value},
-                rf"{name} is {value!r}, but must be (0|None), because no chat template is in use",
-            )
-            for name, value in (("thinking_tokens", 9), ("thinking", False))
-        ),
     ],
 )
 def test_what_cannot_work_is_told_when_the_format_is_made(settings, sentence):

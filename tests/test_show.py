@@ -12,7 +12,6 @@ bs4 = pytest.importorskip("bs4")
 
 from rulerlib import analysis, files, show  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
-from rulerlib.prompts import Decoding  # noqa: E402
 from rulerlib.runs import Run  # noqa: E402
 from rulerlib.samples import Part, Prediction, Sample, in_order  # noqa: E402  # noqa: E402
 
@@ -144,11 +143,6 @@ def test_what_is_the_same_everywhere_moves_to_the_caption():
     heads = re.findall(r"<th[^>]*>([^<]*)<", markup)
     assert "all match" in heads, "the mean has the name of its measure"
     assert "mean" not in heads
-    several = pd.concat([rows(), rows(language="en"), rows(task="qa_1")])
-    markup = show.table(several).to_html()
-    assert "<caption>model: m; length: 32,768; n: 1,500</caption>" in markup
-    heads = re.findall(r"<th[^>]*>([^<]*)<", markup)
-    assert {"mean", "measure", "95% interval"} <= {*heads}, "results stay, though all are alike"
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -179,8 +173,3 @@ def test_a_run_shows_its_questions_languages_and_decoding():
         " Study of 2 settings: Questions: 12, at 512, 1K tokens.",
     ]
     assert "_model" not in run.loaded_engine.__dict__
-    drawn = Decoding(temperature=0.7, samples=4)
-    run = Run("niah_single_2", length=512, num_samples=2, decoding=drawn, question_language="en")
-    first, second = show.run(run).text.splitlines()
-    assert first.endswith("Language: Dansk, with questions in English.")
-    assert second.startswith("Sampling at temperature 0.7, 4 answers per question,")

@@ -135,8 +135,7 @@ def count(there):
     return sum(map(len, there.values()))
 
 
-def test_a_sweep_on_slurm_loses_nothing(tmp_path, tmp_path_factory, slurm, capsys):
-    began = time.monotonic()
+def test_a_sweep_on_slurm_loses_nothing(tmp_path, tmp_path_factory, slurm):
     planned(tmp_path)
     head = snakemake(tmp_path, "slurm", *OPTIONS, SECONDS="0.5")
     wait_until(tmp_path, lambda there: count(there) >= 5)
@@ -157,8 +156,3 @@ def test_a_sweep_on_slurm_loses_nothing(tmp_path, tmp_path_factory, slurm, capsy
     assert all(set(lines) <= set(after[name]) for name, lines in kept.items())
     assert after == undisturbed(tmp_path_factory.mktemp("undisturbed"))
     assert len((tmp_path / "scores.csv").read_text("utf-8").splitlines()) == 3
-    with capsys.disabled():
-        print(
-            f"\n60 answers of 2 jobs in {time.monotonic() - began:.0f} s; job {killed} and then"
-            f" Snakemake with its jobs were killed after {before} and {count(kept)} answers."
-        )

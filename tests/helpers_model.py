@@ -122,27 +122,6 @@ class Parrot:
             yield position, Generation(f' æøå "{said}"\n\u2028{{}}\\', 3, True)
 
 
-class Knowing(Parrot):
-    """An engine that knows some datasets; its answers are right, partly right, wrong or empty."""
-
-    def __init__(self, datasets: Iterable[Any]) -> None:
-        super().__init__()
-        self.answers = {}
-        for data in datasets:
-            for sample in data:
-                outputs = sample.outputs
-                forms = [
-                    " og ".join(outputs), outputs[-1].upper(), "\x00".join(outputs) + "\x07\n",
-                    "", f"ikke {outputs[0][:-1]}", f"\x1f {outputs[0]}",
-                ]  # fmt: skip
-                text = data.frame.prompt(sample.input, sample.answer_prefix)
-                self.answers[text] = forms[sample.index % len(forms)]
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        for position, request in enumerate(requests):
-            yield position, Generation(self.answers[request.prompt], 5, position % 2 == 0)
-
-
 class Unloadable(Parrot):
     """An engine that must not be asked for an answer."""
 

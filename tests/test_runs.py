@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import shutil
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from helpers_model import LIMIT, ROOT, TEMPLATE, tiny_model, tree
+from helpers_model import LIMIT, ROOT, TEMPLATE, Parrot, tiny_model, tree
 
 pytest.importorskip("torch")
 
@@ -64,11 +65,6 @@ def notebook(tiny, tmp_path, unloaded) -> Callable[..., Run]:
         return Run.from_notebook(namespace, family="niah")
 
     return made
-
-
-def asked(run):
-    """The task and the length of each cell."""
-    return [(cell.task, cell.length) for cell in run.cells]
 
 
 def refused(make, named, **given):
@@ -211,48 +207,21 @@ def test_a_study_asks_each_setting_at_each_length_it_fits(tiny, tmp_path):
         _ = run(tiny, tmp_path, study=study, study_length=[40], family="niah").study_cells
 
 
-def nvidia_tree(folder, count=3):
-    """Write two tasks at two lengths as NVIDIA's scripts do."""
-    for length in (512, 1024):
-        for task in ("niah_single_1", "qa_1"):
-            path = folder / "synthetic" / str(length) / "data" / task / "validation.jsonl"
-            path.parent.mkdir(parents=True)
-            lines = [
-                {"index": 7, "input": f"{task} {length} {number} noise", "outputs": [f"{number}42"],
-                 "length": length - 9, "length_w_model_temp": length - 9,
-                 "answer_prefix": " The number is", "token_position_answer": 3}
-                for number in range(count)
-            ]  # fmt: skip
-            path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return folder
-
-
-@pytest.fixture
-def served(tmp_path, monkeypatch):
-    pytest.importorskip("openai")
-    from helpers_server import Server
-
-    with Server(lambda *_: None).running() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("RULERLIB_HOME", str(tmp_path / "home"))
-        monkeypatch.chdir(tmp_path)
-        yield {"model": "gpt", "engine": "openai", "engine_options": {"tokenizer": "words"}}
-
-
-def test_files_of_nvidia_can_be_run(served, tmp_path):
-    nvidia_tree(tmp_path / "theirs")
+def test_files_of_nvidia_can_be_run(tmp_path):
+    record = {"index": 7, "input": "Some noise", "outputs": ["42"], "length": 500,
+              "length_w_model_temp": 500, "answer_prefix": " It is"}  # fmt: skip
+    for length, task in itertools.product((512, 1024), ("niah_single_1", "qa_1")):
+        path = tmp_path / "theirs" / str(length) / "data" / task / "validation.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(record) + "\n", encoding="utf-8")
     before = tree(tmp_path / "theirs")
-    run = Run.from_notebook({**served, "tasks": "all", "data": "theirs", "num_samples": 10})
-    assert asked(run) == [
+    given = {"data": str(tmp_path / "theirs"), "output": str(tmp_path / "runs"), "num_samples": 10}
+    made = Run("all", **given, loaded=Parrot())
+    assert [(cell.task, cell.length) for cell in made.cells] == [
         ("niah_single_1", 512), ("qa_1", 512), ("niah_single_1", 1024), ("qa_1", 1024),
     ]  # fmt: skip
-    assert (run.language, run.length) == ("en", 1024)
-    run.predict()
-    rooms = [read_settings(run.answers(cell))["tokens_to_generate"] for cell in run.cells]
+    made.predict()
+    rooms = [read_settings(made.answers(cell))["tokens_to_generate"] for cell in made.cells]
     assert rooms == [128, 32, 128, 32], "RULER's values"
+    assert len([*made.predictions()]) == 4
     assert tree(tmp_path / "theirs") == before
-    assert len([*run.predictions()]) == 12
-    for cell in run.cells:
-        # Our samples of the same task and length have other files.
-        assert f"en/{cell.length}/pred/{cell.task}+texts=data-" in str(run.answers(cell))
-    assert run.example().input.startswith("niah_single_1 512")

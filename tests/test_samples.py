@@ -111,12 +111,7 @@ def test_nvidia_s_records_are_read(tmp_path):
             b'{"index": 2, "input": 3, "outputs": []}',
             "the field 'input' is 3, but must be a valid string",
         ),
-        (
-            b'{"index": 2, "input": "a", "outputs": [1]}',
-            "the field 'outputs.0' is 1, but must be a valid string",
-        ),
         (b"[" * 10**5, "Invalid JSON"),
-        (b'{"index": ' + b"9" * 5000 + b"}", "Invalid JSON"),
     ],
 )
 def test_a_damaged_line_is_named_with_its_file(line, what, five):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import pathlib
 import re
@@ -15,34 +14,13 @@ from helpers_store import FIVE, write_records
 
 from rulerlib import files
 from rulerlib.errors import BusyError, ParameterError
-from rulerlib.prompts import Decoding, PromptFormat
+from rulerlib.prompts import PromptFormat
 from rulerlib.store import LONGEST, Cell
-
-BASE = Cell("lille", "niah_single_2", "da", 4096)
 
 # Values that are awkward in the name of a folder.
 AWKWARD = [
     "a b", "a/b", "a--b", "é", "\ud800", "..", "-", "../..", "a+b", "[1]", "x" * 500, "seed=7",
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("changed", "name", "label"),
-    [
-        ({"seed": 7}, "", r"\+seed=7"),
-        ({"knobs": {"num_needle_k": 4, "depth": 50.0}, "queries_per_context": 5}, "",
-         r"\+depth=50\+num_needle_k=4\+queries_per_context=5"),
-        ({"knobs": {"source": "data/Dev set.json"}}, "", r"\+source=dev_set\.json--[0-9a-f]{4}"),
-        ({"engine": "vllm", "options": {"dtype": "float32"}}, r"\+dtype=float32\+engine=vllm", ""),
-        ({"format": PromptFormat(chat=False)}, r"\+chat=false", ""),
-        ({"decoding": Decoding(0.7, 0.9, 3)}, r"\+temperature=0\.7\+top_p=0\.9\+decoding_seed=3",
-         ""),
-    ],
-)  # fmt: skip
-def test_folders_name_the_settings_that_are_not_defaults(changed, name, label):
-    cell = dataclasses.replace(BASE, **changed)
-    assert re.fullmatch("lille" + name, cell.name)
-    assert re.fullmatch("niah_single_2" + label, cell.label)
 
 
 @pytest.mark.parametrize("text", AWKWARD)

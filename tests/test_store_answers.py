@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from helpers_model import Knowing
+from helpers_model import Parrot
 from helpers_store import write_records
 
 from rulerlib import files, store
@@ -117,7 +117,7 @@ def test_a_repeated_question_counts_once(thirteen, tmp_path, knobs, n, contexts)
     cell = Cell("m", "qa_1", "en", 300, knobs={"source": thirteen, **knobs})
     data = Dataset("qa_1", 300, "en", "words", num_samples=40, knobs=cell.knobs)
     path = store.write_questions(data, cell.questions(tmp_path).parent)
-    predict(path, Knowing([data]), cell.answers(tmp_path), cell=cell.settings())
+    predict(path, Parrot(), cell.answers(tmp_path), cell=cell.settings())
     table = analysis.scores(analysis.read_predictions(tmp_path))
     (row,) = analysis.accuracy(table).to_dict("records")
     assert (row["n"], row.get("contexts")) == (n, contexts)

@@ -38,18 +38,7 @@ def said(prompt: str) -> str:
 
 
 class Server:
-    """The server.
-
-    Parameters
-    ----------
-    seconds, hang
-        The time before each reply, and the time for which the fault ``"hang"`` keeps silent.
-
-    Attributes
-    ----------
-    answer
-        A function of a prompt and whether it is a chat.
-    """
+    """Replies after ``seconds``; the fault ``"hang"`` keeps silent for the time ``hang``."""
 
     def __init__(
         self, plan: Plan, seconds: float = 0.0, hang: float = 1.0, key: str | None = None,
@@ -167,25 +156,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
-def with_window(window: int) -> Callable[[str, bool], dict[str, Any]]:
+def with_window(
+    window: int, tokenizer: tokens.Tokenizer | None = None
+) -> Callable[[str, bool], dict[str, Any]]:
     """Return an ``answer`` of a server that silently truncates prompts to its window."""
 
     def answer(prompt: str, chat: bool) -> dict[str, Any]:
         if chat:
             prompt = "\n".join(turn["content"] for turn in json.loads(prompt))
-        count = tokens.Words().count(prompt)
+        count = (tokenizer or tokens.Words()).count(prompt)
         answer = _answer(prompt, chat)
         return answer | {"usage": {"prompt_tokens": min(count, window), "completion_tokens": 3}}
-
-    return answer
-
-
-def counting_with(tokenizer: tokens.Tokenizer) -> Callable[[str, bool], dict[str, Any]]:
-    """Return an ``answer`` of a server whose completions count with this tokenizer."""
-
-    def answer(prompt: str, chat: bool) -> dict[str, Any]:
-        usage = {"prompt_tokens": tokenizer.count(prompt), "completion_tokens": 3}
-        return _answer(prompt, chat) | {"usage": usage}
 
     return answer
 

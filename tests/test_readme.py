@@ -7,7 +7,6 @@ A model, texts and questions are at the paths that the commands name, so no comm
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 import shutil
@@ -19,7 +18,7 @@ import helpers_commands as commands
 import pytest
 from helpers_commands import blocks
 from helpers_model import tiny_model
-from helpers_server import Server, counting_with
+from helpers_server import Server, with_window
 from helpers_tasks import FAMILIES
 
 from conftest import ROOT
@@ -35,9 +34,6 @@ PYTHON = [block for block in BLOCKS if block.language == "python"]
 
 # Modules of the book that the commands run.
 BOOK = ("__init__", "page")
-
-# Fields of a record of RULER's scripts.
-THEIRS = ("index", "input", "outputs", "length")
 
 
 @pytest.fixture(scope="module")
@@ -126,10 +122,8 @@ def rulerlib(words, inside):
 
 def papermill(words, inside):
     """Run a notebook, with a server at the address in the environment."""
-    if "path/to/synthetic" in words:
-        as_theirs(inside / "runs", inside / "path" / "to" / "synthetic")
     with Server(lambda prompt, attempt: None).running() as server:
-        server.answer = counting_with(tokens.load(str(inside / "owner" / "name")))
+        server.answer = with_window(10**6, tokens.load(str(inside / "owner" / "name")))
         os.environ.update(OPENAI_BASE_URL=server.url, OPENAI_API_KEY="none")
         try:
             commands.run_papermill(words[1:])
@@ -138,16 +132,6 @@ def papermill(words, inside):
     assert bool(server.answered) == ("params/served_model.yaml" in words)
     done = [cell for cell in commands.code_cells(inside / words[2]) if cell.outputs]
     assert len(done) >= 4
-
-
-def as_theirs(runs, folder):
-    """Write questions as NVIDIA's scripts do, with their fields only."""
-    task = folder / "1024" / "data" / "niah_single_2"
-    task.mkdir(parents=True, exist_ok=True)
-    made, *_ = runs.glob("lille*/en/*/data/niah_single_2*/validation.jsonl")
-    records = [json.loads(line) for line in made.read_text("utf-8").splitlines()]
-    kept = [json.dumps({name: record[name] for name in THEIRS}) for record in records]
-    (task / "validation.jsonl").write_text("\n".join(kept) + "\n", "utf-8")
 
 
 KINDS = {

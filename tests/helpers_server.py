@@ -123,6 +123,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send(200, answer)
         elif fault == "null text":
             self.send(200, {"choices": [{"text": None, "message": None}]})
+        elif fault == "abort":
+            self.send(200, {"choices": [{"text": "half", "finish_reason": "abort"}]})
         elif fault in ERRORS:
             self._error(*ERRORS[fault])
         elif fault == "html":

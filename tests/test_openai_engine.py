@@ -100,6 +100,7 @@ FINAL = {
     "html": (ServerError, "check that base_url ends with /v1"),
     "malformed": (ServerError, "is not JSON"),
     "null text": (ServerError, "sent no text, but"),
+    "abort": (ServerError, "stopped before the end of an answer"),
 }
 
 
@@ -130,6 +131,8 @@ def test_a_run_resumes_after_an_error_without_repeating_requests(serve, tmp_path
 
 def test_ctrl_c_does_not_wait_for_the_server(serve):
     pressed = []
+    # A shell starts a background process with SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def plan(prompt, attempt):
         # Once: a second Ctrl-C would interrupt the end of the first.
@@ -142,6 +145,7 @@ def test_ctrl_c_does_not_wait_for_the_server(serve):
     going = load(server, timeout=600.0).generate(questions(3))
     with within(20), pytest.raises(KeyboardInterrupt):
         next(going)
+    signal.signal(signal.SIGINT, before)
 
 
 def test_the_exact_prompt_is_sent(serve):

@@ -10,12 +10,10 @@ import pytest
 from helpers_tasks import check_lengths
 from hypothesis import given
 from hypothesis import strategies as st
-from test_languages import OUTSIDE
 from test_niah import BETWEEN_KEYS, NEEDLE
 
 from rulerlib import analysis, languages
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError
 from rulerlib.metrics.matches import found_or_none, says_none
 from rulerlib.samples import Prediction, parts_to_data
 from rulerlib.tasks import all_tasks, niah
@@ -88,12 +86,6 @@ def test_questions_on_one_context_are_of_both_kinds(words):
         assert len({sample.input[: found.start()] for sample, found in texts}) == 1
         assert sum(sample.facts["present"] for sample in group) == 2
         assert len({found[1] for found in asked}) == 4
-
-
-def test_a_pack_without_the_wording_is_named(words):
-    pack = languages.read_pack(OUTSIDE)
-    with pytest.raises(DataError, match=r"absent\.toml: \[absent\] is missing: translate"):
-        Dataset("niah_single_1", 600, pack, words, knobs={"present": 0.5})
 
 
 def test_each_pack_says_none_and_no_value_does():

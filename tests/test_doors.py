@@ -191,10 +191,3 @@ def test_an_entry_point_makes_the_tasks_of_a_family_known(module, monkeypatch):
     assert tasks.names("updates_16,vt") == ["updates_16", "vt"]
     assert tasks.names("all")[-2:] == ["updates", "updates_16"]
     assert Dataset("updates", 300, "en", "words")[0].outputs
-
-
-def test_the_frontier_is_loaded_only_when_it_is_named():
-    code = "from rulerlib import tasks; import sys; tasks.names('vt,niah_single_1');"
-    code += "print([name for name in sys.modules if 'frontier' in name]);"
-    code += "print(tasks.names('frontier') == [*tasks.FRONTIER], tasks.all_tasks()['mrcr'].family)"
-    assert python(code).stdout.splitlines() == ["[]", "True mrcr"]

@@ -5,7 +5,6 @@ The tests of each family read its prompts; these tests do not.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import fields
 
@@ -13,7 +12,7 @@ import pytest
 from helpers_tasks import check_lengths, planned, smallest_of
 from helpers_work import counted
 
-from conftest import make_tokenizer, python
+from conftest import make_tokenizer
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, RulerError
 from rulerlib.prompts import PromptFormat
@@ -70,28 +69,6 @@ def test_lengths_and_tokenizers_share_their_needles(task):
     assert planned(datasets[0], 4) == planned(datasets[1], 4) == planned(datasets[2], 4)
 
 
-# A task of each family, and what each needs.
-LENGTHS = [("niah_multikey_2", 1200), ("vt", 1200), ("cwe", 2600), ("fwe", 1200), ("qa_2", 1200),
-           ("drop_3", 3000), ("records", 1200), ("ladder_keys_medium", 1200)]  # fmt: skip
-
-
-def test_the_bytes_do_not_depend_on_the_process():
-    code = (
-        "import hashlib, warnings\n"
-        "warnings.simplefilter('ignore')\n"
-        "from rulerlib.dataset import Dataset\n"
-        f"for task, length in {LENGTHS}:\n"
-        "    line = Dataset(task, length, 'da', 'words', 2)[1].to_json().encode()\n"
-        "    print(task, hashlib.sha256(line).hexdigest())\n"
-    )
-    done = python(code, hash_seed="7")
-    here = [
-        f"{task} {hashlib.sha256(made(task, length)[1].to_json().encode()).hexdigest()}"
-        for task, length in LENGTHS
-    ]
-    assert done.stdout.splitlines() == here, done.stderr
-
-
 @each_task
 def test_a_length_that_is_too_small_is_told_the_smallest(task):
     with pytest.raises(ParameterError, match=r"^length is 30, but must be at least") as caught:
@@ -113,8 +90,7 @@ BAD: list[tuple[object, dict[str, object], str]] = [
     (NEEDLE, {"tokenizer": "lile"}, "model is 'lile', but must be 'lille', 'smollm2'"),
     *((NEEDLE, {name: value}, f"{name} is {value!r}, but must be a whole number, at least {least}")
       for name, value, least in [
-          ("length", "4096", 1), ("length", True, 1), ("length", 0, 1), ("num_samples", 0, 1),
-          ("num_samples", "40", 1), ("seed", -1, 0), ("seed", "x", 0)]),
+          ("length", "4096", 1), ("num_samples", 0, 1), ("seed", -1, 0)]),
     (NEEDLE, {"length": 100}, "length is 100, but must be at least ... for niah_single_2: 128"
      " tokens to generate and the fixed part of the prompt."),
     (NEEDLE, {"format": PromptFormat(chat=True)}, "chat is True, but must be false, because the"

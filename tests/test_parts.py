@@ -177,24 +177,6 @@ def test_every_document(task, language, tokenizer):
 
 
 @pytest.mark.parametrize(
-    ("task", "queries", "knobs"),
-    [("niah_multikey_2", 3, {}), ("niah_multikey_1", 4, {}), ("vt", 3, {"num_chains": 3}),
-     ("qa_1", 3, {})],
-)  # fmt: skip
-def test_each_question_on_a_context_has_its_own_parts(task, queries, knobs, words):
-    data = Dataset(task, 2600, "da", words, queries, knobs=knobs, queries_per_context=queries)
-    questions = set()
-    for sample in data:
-        check_all(sample, words)
-        own = sample.parts_of("needle", "hop", "document")
-        assert own
-        if task != "qa_1":
-            assert {part.value for part in own} == set(sample.outputs)
-        questions.update(texts(sample, sample.parts_of("question")))
-    assert len(questions) == queries
-
-
-@pytest.mark.parametrize(
     ("data", "sentence"),
     [
         (5, "are not objects of equal lists"),

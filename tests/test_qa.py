@@ -145,14 +145,6 @@ def test_questions_on_the_same_documents(task, language, words):
                 assert depth == pytest.approx(100 * before / around, abs=2)
 
 
-@pytest.mark.parametrize("count", [2, 5, 12])
-@pytest.mark.parametrize("task", TASKS)
-def test_the_number_of_documents_can_be_chosen(task, count, words):
-    data = Dataset(task, 3000, "da", words, num_samples=10, knobs={"num_documents": count})
-    for sample in data:
-        assert len(check(sample, "da", words).documents) == count
-
-
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("task", TASKS)
 def test_without_documents(task, language, words):

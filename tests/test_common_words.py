@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rulerlib import languages
 from rulerlib.dataset import Dataset
-from rulerlib.errors import MissingExtraError, ParameterError
+from rulerlib.errors import MissingExtraError
 from rulerlib.samples import Sample
 from rulerlib.tasks import common_words
 
@@ -115,17 +114,6 @@ def test_any_setting_that_fits(count, rare, more, length, seed, language, few_sh
     check(data, data[0], (rare + more, rare))
     # A number, a full stop and a word are three tokens, and a word comes in several at once.
     assert length - 3 * rare < data[0].length <= length
-
-
-def test_a_length_that_needs_more_words_than_there_are_is_refused(words, monkeypatch):
-    few = common_words.frequent(languages.load("da"), 400)
-    monkeypatch.setattr(common_words, "frequent", lambda language, most: few)
-    knobs = {"freq_cw": 7, "freq_ucw": 4}
-    with pytest.raises(ParameterError, match=r"length is 8000.* the 400 words that da has"):
-        [*Dataset("cwe", 8000, "da", words, knobs=knobs)]
-    for sample in Dataset("cwe", 4500, "da", words, 3, knobs=knobs):
-        # Nearly all the words there are occur in so long a prompt.
-        assert 330 <= len({word for _, word in ENTRY.findall(sample.input)}) <= 400
 
 
 @pytest.mark.filterwarnings("ignore:.*list of common words")

@@ -212,8 +212,6 @@ def test_examples_follow_their_seed_alone():
     assert take_apart(data[5], "en").examples == first
     others = take_apart(dataset("drop_1", fewshot_seed=7)[0], "en").examples
     assert others != first
-    assert len(others) == 3
-    assert len(take_apart(dataset("drop_1", fewshot=5)[0], "en").examples) == 5
     # No question is about an example's passage.
     asked = {passage for index in range(12) for passage in take_apart(data[index], "en").passages}
     assert not asked & {passage for passage, _, _ in first}

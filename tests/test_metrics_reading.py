@@ -100,7 +100,6 @@ def test_drop_is_that_of_lm_eval(drawn):
     [
         # A minus is a hyphen there, and parts words.
         ("-5", ["5"], (1, 1), (0, 0)),
-        ("(-5)", ["-5"], (1, 1), (1, 1)),
         ("5", [("-5 degrees",)], (0, 0.67), (0, 0)),
         # The official script removes the decimal mark of a number with another mark.
         ("$3.5", ["35"], (1, 1), (0, 0)),
@@ -142,23 +141,18 @@ def test_what_lm_eval_has_otherwise(pred, golds, theirs, ours):
 # Language, what a model wrote, and the answer in it (None: no label, all is judged).
 ANSWERS = [
     ("en", "5 - 2 = 3.\nANSWER: 3", "3"),
-    ("en", "- Answer: **20**", "20"),
-    ("en", "FinalAnswer: 20", "20"),
     ("en", "**Answer**:\n\n**20**", "20"),
     ("en", "Answer\uff1a20\n\nAnswer:", "20"),
     ("en", "Answer: 12\nNo, I forgot one.\nAnswer: 13", "13"),
     ("en", "**Answer (in points):**\n20", "20"),
-    ("en", r"Answer: $\boxed{20}$", "20"),
     ("en", r"Answer: \boxed{\text{20 yards}}.", "20 yards."),
     ("en", r"Answer: \(12{,}500\,\mathrm{yards}\)", "12,500\u2009yards"),
     ("en", "The answer is 20", None),
     ("en", "Answer:", None),
     ("en", "Answer: Donte\u0301 \u22125\u20136", "Donté -5-6"),
     ("da", "Facit.\nSvaret: 12", "12"),
-    ("da", "**Svaret (i point):**\n\n12", "12"),
     ("da", "Ansvar: 12", None),
     ("de", "Die Antwort: 12", "12"),
-    ("nl", "**Antwoord:** 12", "12"),
 ]
 
 
@@ -245,22 +239,16 @@ def test_danish_number_words():
     ("language", "text", "plain"),
     [
         ("en", "1,234.50 yards", "1234.50 yards"),
-        ("en", "One.", "1"),
-        ("en", "A", "A"),
         ("en", "one hundred and four men and ten women", "104 men and 10 women"),
-        ("en", "three-hundred-and-two", "302"),
         ("en", "two thousand three hundred forty-one", "2341"),
         ("en", "an eighteen-year-old", "an 18-year-old"),
         ("en", "1886-05-03", "3 May 1886"),
-        ("da", "3,5", "3.5"),
         ("da", "12.500,25 kr.", "12500.25 kr."),
         ("da", "halvanden", "1.5"),
         ("da", "fem og tyve", "5 og 20"),
         ("da", "kl. 12.30", "kl. 12.30"),
-        ("da", "En hund", "En hund"),
         ("da", "Én hund", "1 hund"),
         ("da", "3/5 1886", "3 maj 1886"),
-        ("da", "03.05.1886", "3 maj 1886"),
     ],
 )
 def test_numbers_and_dates_by_hand(language, text, plain):

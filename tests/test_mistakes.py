@@ -33,8 +33,7 @@ both = pytest.mark.parametrize("language", LANGUAGES)
 
 
 FAMILIES = [
-    ("niah_single_2", "niah"), ("niah_multikey_2", "niah"), ("niah_multikey_3", "niah"),
-    ("niah_multivalue", "niah"), ("vt", "variable_tracking"), ("fwe", "frequent_words"),
+    ("niah_single_2", "niah"), ("vt", "variable_tracking"), ("fwe", "frequent_words"),
     ("qa_1", "qa"),
 ]  # fmt: skip
 
@@ -105,7 +104,6 @@ def test_a_part_of_a_uuid(language):
     record = sample("niah_single_3", language, num_needle_v=2)
     one, two = record.outputs
     assert kind(record, f" {one}, {two[:30]}", "niah") == "part of a UUID"
-    assert kind(record, f" {one}", "niah") == "incomplete"
 
 
 @both

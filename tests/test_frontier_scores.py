@@ -21,8 +21,6 @@ NODES = {
     "Final Answer: [a1, c3]": 1 / 2,
     # No node in common is 1 by the published script.
     "Final Answer: [c3, d4]": 0,
-    "Final Answer: a1, b2": 0,
-    "The nodes are [a1, b2].": 0,
     "": 0,
 }
 

@@ -180,11 +180,8 @@ def test_every_document(task, language, tokenizer):
     ("data", "sentence"),
     [
         (5, "are not objects of equal lists"),
-        ([5], "are not objects of equal lists"),
         ([{"role": "needle", "start": [1], "end": [2, 3]}], "are not objects of equal lists"),
-        ([{"role": "needle", "start": ["1"], "end": [2]}], "are not objects of equal lists"),
         ([{"role": "needle", "start": [2], "end": [1]}], "does not lie within the 9 characters"),
-        ([{"role": "needle", "start": [1], "end": [10]}], "does not lie within the 9 characters"),
     ],
 )
 def test_damaged_parts_are_one_sentence(data, sentence):

@@ -148,8 +148,7 @@ def test_questions_on_the_same_documents(task, language, words):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("task", TASKS)
 def test_without_documents(task, language, words):
-    knobs = {"context": False}
-    alone = Dataset(task, 1000, language, words, num_samples=10, knobs=knobs)
+    alone = Dataset(task, 1000, language, words, num_samples=10, knobs={"context": False})
     for sample, full in zip(alone, Dataset(task, 1000, language, words, 10), strict=True):
         asked = read(full.input, language).question
         assert sample.input == NO_CONTEXT[language] + QUESTION[language] + asked

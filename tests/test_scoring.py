@@ -23,7 +23,6 @@ def test_golds_go_to_the_measures_of_reading_and_to_no_other():
     }  # fmt: skip
     # Without golds, each reference is one span.
     assert READING.score("Ribe and Denver", outputs)["drop_em"] == 0
-    assert READING.score("Denver, Ribe", outputs)["part_match"] == 1
 
 
 def test_a_language_reads_its_numbers():

@@ -129,12 +129,7 @@ def check(data: Dataset, sample: Sample) -> None:
     language=st.sampled_from(LANGUAGES),
 )
 def test_the_reader_finds_the_answers(chains, hops, length, haystack, few_shot, seed, language):
-    knobs = {
-        "num_chains": chains,
-        "num_hops": hops,
-        "haystack": haystack,
-        "few_shot": few_shot,
-    }
+    knobs = {"num_chains": chains, "num_hops": hops, "haystack": haystack, "few_shot": few_shot}
     data = Dataset("vt", length, language, "words", num_samples=1, seed=seed, knobs=knobs)
     check(data, data[0])
     assert data[0].length <= length

@@ -16,6 +16,7 @@ from helpers_sharing import check_sharing, contexts
 from helpers_tasks import check_lengths
 
 from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
 from rulerlib.samples import Prediction, Sample, parts_to_data
 from rulerlib.tasks.mistakes import explain_reading as explain
 
@@ -204,6 +205,19 @@ def test_a_file_of_drop(released):
         (value,) = sample.parts_of("value")
         assert sample.input[value.start : value.end] == sample.outputs[0]
         assert sample.input[value.end :].startswith(" yards")
+
+
+@pytest.mark.parametrize(
+    ("knobs", "said"),
+    [
+        ({}, r"fewshot is 3, but must be 0, because the file .* has no training side"),
+        ({"fewshot": 0, "operation": "sum"}, "operation is 'sum', but must be None or another one"),
+        ({"fewshot": 0, "passages": 2}, "passages is 2, but must be another number"),
+    ],
+)
+def test_what_a_file_cannot_do(released, knobs, said):
+    with pytest.raises(ParameterError, match=said):
+        dataset("drop_1", 4000, source=released, **knobs)
 
 
 def test_examples_follow_their_seed_alone():

@@ -140,6 +140,26 @@ def test_every_number_follows_from_the_files(student, tmp_path, suite, language)
     assert by_name["oracle"] >= max(by_name.values())
 
 
+def test_the_primary_exact_match_is_a_choice(student, tmp_path, monkeypatch):
+    monkeypatch.setattr(student, "answer", lambda prompt: "29. JULI.")
+    for primary in ("norm", "raw"):
+        (job,) = matrix(tmp_path, presets=["oracle"], primary_em=primary)
+        assert not finished([job])
+        assert metrics(job)["em"] == metrics(job)[f"em_{primary}"]
+        assert [row["em"] for row in rows(job)] == [row[f"em_{primary}"] for row in rows(job)]
+
+
+@pytest.mark.parametrize(
+    ("language", "answer", "violates"),
+    [("da", "29. juli", 0), ("en", "29 July", 0), ("da", "Den 29. juli.", 1), ("da", "Ulrun.", 1)],
+)
+def test_a_date_is_a_bare_answer(student, tmp_path, monkeypatch, language, answer, violates):
+    monkeypatch.setattr(student, "answer", lambda prompt: answer)
+    (job,) = matrix(tmp_path, presets=["oracle"], language=[language], sizes=[1])
+    assert not finished([job])
+    assert [row["format_violation"] for row in rows(job)] == [str(violates)]
+
+
 @pytest.mark.parametrize(
     ("preset", "last", "length", "tokens"),
     [("longctx", True, 150, 192), ("rag", False, 100, 192), ("rag", False, 2048, 30)],

@@ -160,6 +160,13 @@ def test_each_request_has_its_own_stop_strings(base, engine):
         )
 
 
+def test_a_long_prompt_is_rejected(base, engine):
+    text = "græs " * 4000
+    length = len(ids_of(base, text)) + 4
+    with pytest.raises(ParameterError, match=f"length is {length}, .*at most {LIMIT}"):
+        say(engine, [text], 4)
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
 def test_a_damaged_file_is_rejected_in_one_line(base, tmp_path, name):
     folder = tmp_path / "model"

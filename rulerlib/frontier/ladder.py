@@ -113,17 +113,18 @@ def letter(text: str, language: str) -> str:
     return ""
 
 
-def soft(pred: str, reference: str) -> float:
+def soft_match(pred: str, references: Sequence[str]) -> float:
     """Return 1 if the answer contains the reference, else 1 minus the word error rate, at least 0.
 
     The word error rate is the number of words to insert, delete or replace, over those of the
     reference. A blank reference scores 0.
 
-    >>> round(soft("the cat sat down", "The cat sits"), 2), soft("", "a b")
+    >>> round(soft_match("the cat sat down", ["The cat sits"]), 2), soft_match("", ["a b"])
     (0.33, 0.0)
     """
-    words, wanted = pred.lower().split(), reference.lower().split()
-    if not wanted or reference.lower() in pred.lower():
+    reference = references[0].lower()
+    words, wanted = pred.lower().split(), reference.split()
+    if not wanted or reference in pred.lower():
         return float(bool(wanted))
     row: list[int] = [*range(len(wanted) + 1)]
     for at, word in enumerate(words, 1):
@@ -131,11 +132,6 @@ def soft(pred: str, reference: str) -> float:
         for place, other in enumerate(wanted):
             row.append(min(before[place] + (word != other), before[place + 1] + 1, row[-1] + 1))
     return max(0.0, 1 - row[-1] / len(wanted))
-
-
-def soft_match(pred: str, references: Sequence[str]) -> float:
-    """Return 1 if an answer contains the reference, otherwise 1 minus its word error rate."""
-    return soft(pred, references[0])
 
 
 SOFT = Scoring(

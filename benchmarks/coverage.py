@@ -1,6 +1,6 @@
 """How often each interval of the tables and figures holds the truth.
 
-    python benchmarks/coverage.py                        # all of them, about 15 minutes of one core
+    python benchmarks/coverage.py                        # all of them, four minutes of one core
     python benchmarks/coverage.py --only Wilson recall --rounds 500
 
 Answers are drawn whose true rates are known, the interval is computed from them as the tables do
@@ -43,7 +43,6 @@ Round = Callable[[int, np.random.Generator], bool]
 """One round with n samples: whether the interval holds the truth."""
 
 LENGTHS = (4096, 8192, 16384, 32768)
-DRAWS = 400
 
 
 def near(p: float, rng: np.random.Generator) -> float:
@@ -197,33 +196,6 @@ def of_weighted(p: float, weights: str, dependence: float) -> Round:
     return once
 
 
-def by_bootstrap(p: float, tasks: int) -> Round:
-    """Not used: the percentile bootstrap."""
-
-    def once(n: int, rng: np.random.Generator) -> bool:
-        rate = near(p, rng)
-        right = rng.binomial(n, rate, tasks)
-        # To draw n answers anew, right or wrong, is to draw how many of them are right.
-        drawn = [rng.binomial(n, each / n, DRAWS) / n for each in right]
-        low, high = np.quantile(np.mean(drawn, axis=0), [0.025, 0.975])
-        return held(low, rate, high)
-
-    return once
-
-
-def by_posteriors(p: float, tasks: int) -> Round:
-    """Not used: a posterior for each task, with Jeffreys' prior."""
-
-    def once(n: int, rng: np.random.Generator) -> bool:
-        rate = near(p, rng)
-        right = rng.binomial(n, rate, tasks)
-        drawn = rng.beta(right + 0.5, n - right + 0.5, (DRAWS, tasks)).mean(axis=1)
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        return held(low, rate, high)
-
-    return once
-
-
 # --- What follows from averages --------------------------------------------------------------
 
 FALLING = {
@@ -288,9 +260,6 @@ def rows() -> Iterator[tuple[str, str, str, Round]]:
             text = " ".join(f"{rate:g}" for rate in rates)
             once = of_effective(shape, reading, 0.3)
             yield f"effective length ({reading})", f"4 tasks, {shape}", text, once
-    for p in (0.9, 0.99, 1.0):
-        yield "not used: bootstrap", "average of 13 tasks", f"{p:g}", by_bootstrap(p, 13)
-        yield "not used: posteriors", "average of 13 tasks", f"{p:g}", by_posteriors(p, 13)
 
 
 FAST = ("mean", "difference (Newcombe)")

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib.dataset import Dataset
-from rulerlib.errors import MissingExtraError
+from rulerlib.errors import MissingExtraError, ParameterError
 from rulerlib.samples import Sample
 from rulerlib.tasks import common_words
 
@@ -130,3 +130,9 @@ def test_without_wordfreq(monkeypatch):
     common_words.frequent.cache_clear()
     with pytest.raises(MissingExtraError, match=r"rulerlib\[words\]"):
         Dataset("cwe", 4096, "da", "words")
+
+
+def test_a_list_of_more_words_than_there_are_is_refused(words):
+    said = r"length is 100000, but must be shorter, because the list needs more than the \d+ words"
+    with pytest.raises(ParameterError, match=f"{said} that da has"):
+        _ = Dataset("cwe", 100_000, "da", words, knobs={"freq_cw": 2, "freq_ucw": 1})[0]

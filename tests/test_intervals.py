@@ -30,20 +30,6 @@ def test_wilson_is_the_root_of_its_equation(case):
     assert successes / n - 1e-12 <= high <= 1
 
 
-@pytest.mark.parametrize(
-    ("successes", "n", "low", "high"),
-    [
-        # Newcombe 1998, Statistics in Medicine 17, table I, method 3.
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-        (0, 20, 0.0, 0.1611),
-        (1, 29, 0.0061, 0.1718),
-    ],
-)
-def test_wilson_has_the_published_values(successes, n, low, high):
-    assert intervals.wilson(successes, n) == pytest.approx((low, high), abs=5e-5)
-
-
 shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 in_clusters = st.lists(st.tuples(shares, st.integers(0, 6)), min_size=2, max_size=60)
 

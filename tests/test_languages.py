@@ -178,17 +178,6 @@ def test_nothing_looks_like_a_needle(code):
         assert not re.search(r"[{}<>|\\_\x00-\x09]|https?:", essay), "plain prose"
 
 
-@pytest.mark.parametrize(
-    ("code", "hint"),
-    [("dk", " (did you mean 'da'?)"), ("eng", " (did you mean 'en'?)"), ("xyz", ""), (None, "")],
-)
-def test_unknown_languages_are_refused(code, hint):
-    with pytest.raises(ParameterError) as caught:
-        languages.load(code)
-    expected = f"language is {code!r}, but must be one of {', '.join(CODES)}{hint}."
-    assert str(caught.value) == expected
-
-
 @pytest.mark.parametrize(("old", "new", "message"), [
     ('code = "', 'code = "da" # ', "a pack with a code of its own, not 'da'"),
     ('name = ', 'title = ', "'name' is missing"),

@@ -157,38 +157,28 @@ def test_without_documents(task, language, words):
         assert sample.token_position_answer is None
 
 
-def articles(count: int) -> dict:
-    """A small source in the schema of SQuAD; its questions differ in length."""
-
-    def paragraph(one: int, two: int) -> dict:
-        code, asked = (
-            str(one * 100 + two + 7_000),
-            f"What is{' please' * two} the code of {one}-{two}?",
-        )
-        return {
-            "context": f"Item {one}-{two} is {'very ' * (two + one)}old. Its code is {code}.",
-            "qas": [{"question": asked, "answers": [{"text": code}]}],
+def articles(count: int) -> list[dict]:
+    """Rows in the schema of SQuAD; the documents and the questions differ in length."""
+    return [
+        {
+            "title": f"A{number % 4}",
+            "context": f"Item {number} is {'very ' * number}old. Its code is {number + 7000}.",
+            "question": f"What is{' please' * (number % 5)} the code of {number}?",
+            "answers": {"text": [f"{number + 7000}"]},
         }
-
-    return {
-        "data": [
-            {"title": f"A{one}", "paragraphs": [paragraph(one, two) for two in range(5)]}
-            for one in range(count)
-        ]
-    }
-
-
-def written(folder, content) -> str:
-    path = folder / "source.json"
-    path.write_text(json.dumps(content), encoding="utf-8")
-    return str(path)
+        for number in range(count)
+    ]
 
 
 def test_too_few_documents_are_repeated(nasty, tmp_path):
-    knobs = {"source": written(tmp_path, articles(4))}
+    path = tmp_path / "source.json"
+    path.write_text(json.dumps(articles(20)), encoding="utf-8")
+    knobs = {"source": str(path)}
     data = Dataset("qa_1", 6000, "en", nasty, num_samples=3, knobs=knobs)
     for sample in data:
-        texts = [text for _, text in numbered(sample.input)]
+        context = sample.input[: sample.input.rindex("\n\n" + INSTRUCTION["en"])]
+        pieces = LABEL["en"].split(context.partition(OPENING["en"])[2])
+        texts = [text.strip() for text in pieces[2::2]]
         (target,) = {text for text in texts if texts.count(text) == 1}
         assert target.endswith(f"{sample.outputs[0]}.")
         others = Counter(text for text in texts if text != target)
@@ -197,16 +187,8 @@ def test_too_few_documents_are_repeated(nasty, tmp_path):
         assert max(others.values()) - min(others.values()) <= 1
         assert sample.length_w_model_temp <= 6000
         assert sample.length_w_model_temp > 5800
-    knobs["num_documents"] = 21
-    with pytest.raises(ParameterError, match="num_documents is 21, but must be at most 20"):
-        Dataset("qa_1", 6000, "en", nasty, knobs=knobs)[0]
-
-
-def numbered(prompt: str) -> list[tuple[str, str]]:
-    """The labels and texts of the documents in a prompt, which may repeat."""
-    context = prompt[: prompt.rindex("\n\n" + INSTRUCTION["en"])]
-    pieces = LABEL["en"].split(context.partition(OPENING["en"])[2])
-    return [(label, text.strip()) for label, text in zip(pieces[1::2], pieces[2::2], strict=True)]
+    with pytest.raises(ParameterError, match="hops is 2, but must be 1, the number of documents"):
+        Dataset("qa_2", 6000, "en", nasty, knobs=knobs)
 
 
 def test_real_hotpot(words):

@@ -121,7 +121,8 @@ def test_nvidias_files_are_read(tmp_path):
     path = tmp_path / "llama" / "synthetic" / "4096" / "pred" / "vt.jsonl"
     path.parent.mkdir(parents=True)
     record = {"index": 0, "pred": "AAAAA BBBBB", "input": "VAR AAAAA = 12345", "length": 4000,
-              "outputs": ["AAAAA", "BBBBB"], "others": {}, "truncation": -1}  # fmt: skip
+              "outputs": ["AAAAA", "BBBBB"], "others": {}, "truncation": -1,
+              "time": 2.5}  # fmt: skip
     path.write_text(json.dumps(record) + "\n", encoding="utf-8")
     found = analysis.scores(analysis.read_predictions(tmp_path)).iloc[0]
     assert (found["model"], found["language"], found["length"]) == ("llama", "synthetic", 4096)

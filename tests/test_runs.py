@@ -208,8 +208,10 @@ def test_a_study_asks_each_setting_at_each_length_it_fits(tiny, tmp_path):
 
 
 def test_files_of_nvidia_can_be_run(tmp_path):
+    # As prepare.py writes it, with fields that we lack.
     record = {"index": 7, "input": "Some noise", "outputs": ["42"], "length": 500,
-              "length_w_model_temp": 500, "answer_prefix": " It is"}  # fmt: skip
+              "length_w_model_temp": 500, "answer_prefix": " It is",
+              "token_position_answer": 812, "max_seq_length": 4096}  # fmt: skip
     for length, task in itertools.product((512, 1024), ("niah_single_1", "qa_1")):
         path = tmp_path / "theirs" / str(length) / "data" / task / "validation.jsonl"
         path.parent.mkdir(parents=True)

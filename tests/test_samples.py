@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from helpers_store import write_records
 from helpers_tasks import ROLES
@@ -75,29 +73,6 @@ def test_records_come_back_as_they_were_written(records, kind, tmp_path_factory)
         assert list(samples.read(path, kind)) == written
 
     hold()
-
-
-def test_nvidia_s_records_are_read(tmp_path):
-    path = tmp_path / "validation.jsonl"
-    # As prepare.py writes it, and as call_api.py writes its prediction: fields that we lack
-    # are left out, fields that it lacks have their defaults.
-    record = {
-        "index": 3, "input": "Some special magic numbers ...", "outputs": ["7654321"],
-        "length": 4031, "length_w_model_temp": 4052, "answer_prefix": " The special magic number",
-        "token_position_answer": 812, "max_seq_length": 4096, "model_template": "base",
-    }  # fmt: skip
-    prediction = {
-        "index": 3, "pred": " 7654321.", "input": "...", "outputs": ["7654321"], "others": {},
-        "truncation": -1, "length": 4031, "time": 2.5,
-    }  # fmt: skip
-    path.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    (sample,) = samples.read(path, Sample)
-    assert sample.outputs == ["7654321"]
-    assert sample.token_position_answer == 812
-    assert (sample.depths, sample.task) == ([], "")
-    path.write_text(json.dumps(prediction) + "\n", encoding="utf-8")
-    (read,) = samples.read(path, Prediction)
-    assert (read.pred, read.truncation, read.length) == (" 7654321.", -1, 4031)
 
 
 @pytest.mark.parametrize(

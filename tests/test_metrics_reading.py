@@ -12,87 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import tries
 from rulerlib import languages
 from rulerlib.metrics import DROP, one_form
-from rulerlib.metrics.short_answers import (
-    drop_em,
-    drop_f1,
-    em_norm,
-    f1_words,
-    lists,
-)
-
-PAIRS = 2_500
+from rulerlib.metrics.short_answers import drop_em, drop_f1, em_norm, f1_words, lists
 
 
-def _is_float(token: str) -> bool:
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return True
-
-
-def tokens(text: str) -> list[str]:
-    return re.split(r"[\s-]+", text)
-
-
-# Known errors of lm-eval, with a check whether an answer or a gold triggers them.
-WRONG = {
-    "sign": lambda text: re.search(r"(?<![\w-])-\$?\.?\d", text),
-    "decimal mark": lambda text: any(
-        re.search(r"\d\.\d", token) and not _is_float(token) for token in tokens(text)
-    ),
-    "words": lambda text: any(
-        re.fullmatch(r"(?i)(nan|inf|infinity|1e999)\W*", token) for token in tokens(text)
-    ),
-    "nothing left": lambda text: text.strip() and any(
-        re.fullmatch(r"(?i)(\W|\b(a|an|the)\b)*", piece) for way in lists(text) for piece in way
-    ),
-    "white space": lambda text: re.search(r"[^\S ]", text.strip()),
-}  # fmt: skip
-
-
-def ascii_form(text: str) -> str:
-    """Return a drawn text without typographic marks and with its number words in digits."""
-    text = re.sub(r"(?i)\btwenty-five\b", "25", re.sub("[“”№]", "", text))
-    return re.sub(r"(?i)\bone\b", "1", text)
-
-
-def excuses(pred: str, golds: list[tuple[str, ...]]) -> list[str]:
-    """Reasons why lm-eval's value of a pair can differ from ours."""
-    texts = [pred, *(span for gold in golds for span in gold)]
-    found = [name for name, occasion in WRONG.items() if any(map(occasion, texts))]
-    repeated = any(len({span.lower() for span in gold}) < len(gold) for gold in golds)
-    return [*found, "repeated spans"] if repeated else found
-
-
-@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.long)])
-def drawn(request):
-    if request.param:
-        return helpers_reading.draw(tries(10_000), seed=20)
-    return helpers_reading.draw(PAIRS)
-
-
-def test_drop_is_that_of_lm_eval(drawn):
-    """lm-eval gets the ASCII form, and for several spans each way to read the answer as a list."""
+def test_drop_is_that_of_lm_eval():
+    """Of several spans, lm-eval gets each way to read the answer as a list."""
     theirs = helpers_reading.lm_eval_drop() or pytest.skip("needs the files of lm_eval")
-    equal = excused = 0
-    for pred, golds in drawn:
+    for pred, golds in helpers_reading.draw(2_500):
         em = f1 = 0.0
         for gold in golds:
             for way in lists(pred, gold=gold) if len(gold) > 1 else [[pred]]:
-                answers = [tuple(map(ascii_form, gold))]
-                values = theirs.process_results({"answers": answers}, [*map(ascii_form, way)])
+                values = theirs.process_results({"answers": [gold]}, way)
                 em, f1 = max(em, values["em"]), max(f1, values["f1"])
-        if (drop_em(pred, golds), drop_f1(pred, golds)) == (em, f1):
-            equal += 1
-        else:
-            assert excuses(pred, golds), (pred, golds, em, f1)
-            excused += 1
-    assert equal + excused == len(drawn)
-    assert 0 < excused < 0.05 * len(drawn)
+        assert (drop_em(pred, golds), drop_f1(pred, golds)) == (em, f1), (pred, golds)
 
 
 @pytest.mark.parametrize(
@@ -205,10 +139,6 @@ TENS = ["", "", "tyve", "tredive", "fyrre", "halvtreds", "tres", "halvfjerds", "
 
 def in_danish(number: int, joint: str = " ") -> str:
     """A number in words, by the rules of the language and not by the pack."""
-    if number >= 1000:
-        rest = f"{joint}{'og ' if number % 1000 < 100 else ''}{in_danish(number % 1000, joint)}"
-        thousands = "et" if number < 2000 else in_danish(number // 1000, joint)
-        return f"{thousands}{joint}tusind{rest if number % 1000 else ''}"
     if number >= 100:
         hundreds = "et" if number < 200 else UNITS[number // 100]
         rest = f"{joint}og{joint}{in_danish(number % 100, joint)}" if number % 100 else ""
@@ -221,11 +151,9 @@ def in_danish(number: int, joint: str = " ") -> str:
 
 def test_danish_number_words():
     plain = languages.load("da").numbers.plain
-    for number in [*range(1200), *range(1200, 1_000_000, 977)]:
-        words = in_danish(number)
-        assert plain(words) == str(number), words
-        assert plain(f"Der var {words.upper()}.") == f"Der var {number}." or number == 1
     for number in range(2, 1000):
+        words = in_danish(number)
+        assert plain(f"Der var {words.upper()}.") == f"Der var {number}.", words
         assert plain(in_danish(number, "")) == str(number), in_danish(number, "")
 
 
@@ -240,6 +168,8 @@ def test_danish_number_words():
         ("da", "12.500,25 kr.", "12500.25 kr."),
         ("da", "halvanden", "1.5"),
         ("da", "fem og tyve", "5 og 20"),
+        ("da", "otteogtyve tusind og femten", "28015"),
+        ("da", "et tusind syv hundrede og to", "1702"),
         ("da", "kl. 12.30", "kl. 12.30"),
         ("da", "Én hund", "1 hund"),
         ("da", "3/5 1886", "3 maj 1886"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from functools import cache
 
 import pytest
 from test_languages import LETTERS
@@ -17,28 +18,31 @@ from rulerlib.languages.prose import CHARACTERS
 TOLD = languages.available("prose")
 
 
+@cache
+def told(code: str) -> list[str]:
+    """Return more sentences than 262,144 tokens hold."""
+    return languages.load(code).narrator.first(CHARACTERS * 2**18)
+
+
 @pytest.mark.parametrize("code", TOLD)
 def test_no_sentence_stands_twice_in_262144_tokens_and_all_is_plain_prose(code, words):
-    pack = languages.load(code)
-    told = pack.narrator.first(CHARACTERS * 2**18)
-    every = sentences([*pack.essays, " ".join(told)])
-    assert every[-len(told) :] == told, "sentences are found again where they end"
+    text = " ".join(told(code))
+    every = sentences([*languages.load(code).essays, text])
+    assert every[-len(told(code)) :] == told(code), "sentences are found again where they end"
     assert len({*map(str.casefold, every)}) == len(every)
     assert sum(words.counts(every)) > 2**18
-    text = " ".join(told)
     assert not re.search(r"[\d{}\[\]|/_\\\n]|  | [,.;?!]|[,.;]{2}|\w-\w", text)
     assert {*text.casefold()} <= {*LETTERS[code], *map(chr, range(128)), *"»«"}
-    assert all(sentence[0] in '"»«' or sentence[0].isupper() for sentence in told)
+    assert all(sentence[0] in '"»«' or sentence[0].isupper() for sentence in told(code))
 
 
 @pytest.mark.parametrize("code", TOLD)
 def test_no_key_value_or_name_stands_in_it_so_that_long_needles_are_those_of_short_ones(code):
-    pack = languages.load(code)
-    text = " ".join(pack.narrator.first(CHARACTERS * 2**20)).casefold()
+    text = " ".join(told(code)).casefold()
     people = frontier.load(code, "associations")
     drawn = {word for pair in pairs(people) for word in (pair.thing, *pair.hops)}
     drawn |= {*people.section("associations")["names"], "magic", "magisk", "uuid"}
-    essays = " ".join(pack.essays).casefold()
+    essays = " ".join(languages.load(code).essays).casefold()
     assert [
         word for word in drawn if word.casefold() in text and word.casefold() not in essays
     ] == []

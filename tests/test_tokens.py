@@ -128,7 +128,7 @@ def test_budgets_are_exact_and_never_exceeded(kind):
     tokenizer = make_tokenizer(kind)
     chats = [None] if kind == "words" else [None, True, False]
 
-    @settings(max_examples=5 if kind == "nasty" else 10)
+    @settings(max_examples=5)
     @given(
         task=st.sampled_from(VARIANTS),
         length=st.integers(1500, 2500 if kind == "nasty" else 5000),

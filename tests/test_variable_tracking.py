@@ -118,7 +118,7 @@ def check(data: Dataset, sample: Sample) -> None:
         assert not shown.chains.keys() & reading.chains.keys()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     chains=st.integers(1, 6),
     hops=st.integers(1, 9),
@@ -136,9 +136,12 @@ def test_the_reader_finds_the_answers(chains, hops, length, haystack, few_shot, 
 
 
 @pytest.mark.parametrize(
-    "knobs", [{"num_chains": 5}, {"num_chains": 3, "num_hops": 2, "haystack": "essay"}], ids=str
+    ("kind", "language", "knobs"),
+    [
+        ("words", "en", {"num_chains": 5}),
+        ("bytelevel", "da", {"num_chains": 3, "num_hops": 2, "haystack": "essay"}),
+    ],
 )
-@pytest.mark.parametrize(("kind", "language"), [("words", "en"), ("bytelevel", "da")])
 def test_each_chain_of_a_context_is_asked_for(kind, knobs, language):
     tokenizer, queries = make_tokenizer(kind), knobs["num_chains"]
     data = Dataset("vt", 4200, language, tokenizer, num_samples=queries, knobs=knobs,

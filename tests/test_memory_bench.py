@@ -24,7 +24,7 @@ from rulerlib.memory.measures import METRICS
 from rulerlib.memory.search import Rag
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import System, Text
-from rulerlib.memory.work import STORE, TABLE, MemoryReport, expand
+from rulerlib.memory.work import STORE, MemoryReport
 from rulerlib.samples import Sample, read
 
 
@@ -35,7 +35,6 @@ from rulerlib.samples import Sample, read
         (["--sizes", "2,2"], r"sizes is \[2, 2\], but must be a list without"),
         (["--length", "30", "--suites", "episodic"], r"length is 30, but must be at least \d+"),
         (["--primary-em", "loose"], r"primary_em is 'loose', but must be one of norm, raw"),
-        (["--set", "gatte=false"], r"setting is 'gatte'.*did you mean 'gate'"),
         (
             ["--engine", "reference", "--engine-option", "tokenizer=words"],
             r"use_chat_template is True, but must be False, because the tokenizer 'words' has no",
@@ -52,17 +51,6 @@ def test_bad_input_is_an_error_of_one_line(given, sentence, tmp_path, capsys):
     assert told.err.count("\n") == 1
     assert not told.out
     assert not root.exists()
-
-
-def test_a_dry_run_prints_what_would_run(tmp_path, capsys):
-    names = ["span_short", "memory/hei_nw"]
-    words = ["--presets", ",".join(names), "--dry-run", "--root", str(tmp_path / "r")]
-    assert bench.main(words) == 0
-    _, *lines, total = capsys.readouterr().out.splitlines()
-    assert total == "108 runs, 45,000 questions"
-    works = expand(names, root=str(tmp_path / "r"))
-    assert [line.split()[-1] for line in lines] == [str(job.file(TABLE)) for job in works]
-    assert not [*tmp_path.iterdir()]
 
 
 def test_the_notebook_runs_the_matrix_and_the_curve(tmp_path, monkeypatch):

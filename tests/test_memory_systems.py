@@ -45,10 +45,6 @@ def texts_of(episode: Episode) -> list[Text]:
     return [Text.of(fact) for fact in episode.facts]
 
 
-def numbered(*texts: str, first: int = 0) -> list[Text]:
-    return [Text(text, number) for number, text in enumerate(texts, first)]
-
-
 def recalls(system: System, episode: Episode) -> list[Any]:
     return [system.recall(probe.text) for probe in episode.probes]
 
@@ -126,7 +122,7 @@ def test_any_text_can_be_taught_and_any_question_asked(tmp_path_factory, name, t
     for taught in (True, False):
         system = opened(name, folder, languages.load("en"), **ALL[name])
         if taught:
-            system.teach(numbered(*texts))
+            system.teach([Text(text, number) for number, text in enumerate(texts)])
         assert system.texts == texts
         answers.append([system.recall(asked) for asked in (question, *texts)])
         system.close()

@@ -13,7 +13,6 @@ from collections import Counter
 import pytest
 from helpers_tasks import ROLES, each_tokenizer_and_language
 
-from conftest import TOKENIZERS
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
@@ -21,8 +20,6 @@ from rulerlib.samples import Part, Sample, parts_from_data
 from rulerlib.tasks import all_tasks
 
 TASKS = all_tasks()
-
-NIAH = [name for name, task in TASKS.items() if task.family == "niah"]
 
 
 def texts(sample: Sample, parts) -> list[str]:
@@ -96,19 +93,10 @@ def check_all(sample: Sample, tokenizer) -> None:
     assert Sample.from_json(sample.to_json()) == sample
 
 
-# Every task in every language, and every tokenizer on each haystack.
-NEEDLES = [
-    *((task, "words", language) for task in NIAH for language in ("da", "en")),
-    *(
-        (task, kind, "da")
-        for task in ("niah_single_1", "niah_multiquery", "niah_multikey_3")
-        for kind in TOKENIZERS
-        if kind != "words"
-    ),
-]
-
-
-@pytest.mark.parametrize(("task", "tokenizer", "language"), NEEDLES, indirect=["tokenizer"])
+@each_tokenizer_and_language
+@pytest.mark.parametrize(
+    "task", ["niah_single_1", "niah_multivalue", "niah_multiquery", "niah_multikey_3"]
+)
 def test_every_needle_and_value(task, tokenizer, language):
     pack = languages.load(language)
     kind = TASKS[task].type_needle_v

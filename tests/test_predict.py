@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import resource
 from dataclasses import replace
@@ -34,14 +33,6 @@ def output(tmp_path):
 def whole(tmp_path, dataset):
     """The bytes of an uninterrupted run."""
     return predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
-
-
-def one_sentence(error):
-    text = str(error.value)
-    assert "\n" not in text
-    assert text.endswith(".")
-    assert len(text) < 500
-    return text
 
 
 def test_every_sample_is_answered_in_order(dataset, output):
@@ -112,14 +103,12 @@ class Begun(Chatty):
         (Chatty, ("<think>Is it 7?</think>\n\nIt is 8.", 9, True), "It is 8.", "Is it 7?", None),
         (Chatty, ("<think>Is it 7?</think>\n\nIt is", 9, False), "It is", "Is it 7?", "answer"),
         (Chatty, ("<think>Is it 7? Is it", 9, False), "", "Is it 7? Is it", "thinking"),
-        (Begun, ("Is it 7?</think>It is 8.", 9, True), "It is 8.", "Is it 7?", None),
         (Begun, ("Is it 7?", 9, False), "", "Is it 7?", "thinking"),
         # Servers may return the thinking separately.
-        *((template, (said, 9, done, 0, "Is it 7?"), said, "Is it 7?", cut_off)
-          for template in (Chatty, Begun)
-          for said, done, cut_off in (("It is 8.", True, None), ("", False, "thinking"))),
+        (Chatty, ("It is 8.", 9, True, 0, "Is it 7?"), "It is 8.", "Is it 7?", None),
+        (Begun, ("", 9, False, 0, "Is it 7?"), "", "Is it 7?", "thinking"),
     ],
-)  # fmt: skip
+)
 def test_thinking_is_kept_and_not_scored(tmp_path, template, said, pred, thinking, cut_off):
     model = Thinker(said)
     model.tokenizer = template()
@@ -148,9 +137,9 @@ def test_thinking_has_its_own_token_limit(tmp_path):
 
 def test_a_prompt_too_long_is_refused_before_a_model_is_loaded(dataset, output):
     longest = max(sample.length for sample in some_samples(COUNT))
-    with pytest.raises(ParameterError) as error:
+    said = f"length is {longest}, but must be at most {longest - 1}"
+    with pytest.raises(ParameterError, match=said):
         predict(dataset, Unloadable(limit=longest - 1), output)
-    assert f"length is {longest}, but must be at most {longest - 1}" in one_sentence(error)
     assert not output.exists()
     predict(dataset, Parrot(limit=longest), output)
 
@@ -202,12 +191,8 @@ class Drawer(Parrot):
     def generate(self, requests):
         for position, request in enumerate(requests):
             self.asked.append((request.prompt, request.repeat, request.group))
-            text = f" {request.repeat} of {hash_of(request.prompt)}"
+            text = f" {request.repeat} of {hash(request.prompt)}"
             yield position, models.Generation(text, 3, True, 10)
-
-
-def hash_of(text):
-    return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 SEVERAL = Decoding(0.8, seed=1, samples=3)

@@ -26,12 +26,7 @@ def around(sample):
 
 @pytest.mark.parametrize(
     ("task", "language", "other"),
-    [
-        (task, *pair)
-        for task in (*NEEDLES, "vt")
-        for pair in PAIRS
-        # Languages of few words do not have these two.
-    ],
+    [(task, *PAIRS[number % 6]) for number, task in enumerate((*NEEDLES, "vt", "vt"))],
 )
 def test_needles_values_and_places_are_those_of_one_language(task, language, other, words):
     """And the wording is that of the other language, to the letter."""

@@ -22,17 +22,18 @@ PLAIN = {"fewshot": 0, "reasoning": False}
 
 
 def test_means_by_a_fact_are_what_a_groupby_gives():
+    """Danish answers are read as such and compared with all golds."""
     rng, rows = random.Random(1), []
-    about = {"model": "m", "language": "en", "task": "drop_1", "length": 2048}
+    about = {"model": "m", "language": "da", "task": "drop_1", "length": 2048}
     for index in range(120):
-        said = rng.choice(["Answer: 12", "Answer: The 12.", "Answer: 13"])
+        said = rng.choice(["Svar: tolv", "Svar: 14", "Svar: 13"])
         facts = {"operation": rng.choice(["sum", "count", "sort"])}
-        others = {"golds": [["12"]], "language": "en", "facts": facts}
-        rows.append((about, Prediction(index, "", ["12"], said, others)))
+        others = {"golds": [["12"], ["14"]], "language": "da", "facts": facts}
+        rows.append((about, Prediction(index, "", ["14"], said, others)))
     table = analysis.by_fact(analysis.scores(rows), "operation", ("model", "language"))
     plain = pd.DataFrame([
-        {"operation": record.others["facts"]["operation"], "mean": "12" in record.pred,
-         "em_raw": record.pred == "Answer: 12"} for _, record in rows
+        {"operation": record.others["facts"]["operation"], "mean": "13" not in record.pred,
+         "em_raw": record.pred == "Svar: 14"} for _, record in rows
     ])  # fmt: skip
     by_hand = plain.groupby("operation").agg(["mean", "size"])
     assert len(table) == 3

@@ -91,20 +91,18 @@ def test_an_unknown_parameter_is_named_with_the_nearest_one(notebook, name, mean
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("length", value) for value in ("4096", True, 20, LIMIT + 1)),
-        *(("tasks", value) for value in ("nope", "", [], "niah_single_1,niah_single_1")),
+        *(("tasks", value) for value in ("nope", "", [])),
         *(("output", value) for value in ("", "/proc/nope", "\0")),
         *(("model", value) for value in ("/nope", "lile")),
-        ("num_samples", 0), ("seed", -1), ("language", "dk"), ("system_prompt", "Be brief."),
-        ("primary", "part_match"), ("study", [5]), ("texts", "/nope"), ("engine_options", "abc"),
-        ("num_lengths", 0), ("engine", "vlmm"), ("chat", "maybe"), ("temperature", float("nan")),
-        ("study_length", LIMIT + 1), ("haystack", "hay"),
-        ("num_needle_k", 41), ("depth", "middle"),
+        ("system_prompt", "Be brief."), ("primary", "part_match"), ("study", [5]),
+        ("engine_options", "abc"), ("num_lengths", 0), ("engine", "vlmm"), ("chat", "maybe"),
+        ("temperature", float("nan")), ("length", LIMIT + 1), ("study_length", LIMIT + 1),
+        ("haystack", "hay"),
     ],
     ids=lambda value: str(value)[:20],
 )  # fmt: skip
 def test_an_invalid_value_is_named_before_anything_is_written(notebook, name, value, tmp_path):
-    refused(notebook, "text" if name == "texts" else name, **{name: value})
+    refused(notebook, name, **{name: value})
     assert not (tmp_path / "runs").exists()
 
 

@@ -8,8 +8,6 @@ import pytest
 
 from rulerlib.errors import ParameterError
 from rulerlib.metrics import LIST, READING, Scoring
-from rulerlib.samples import Prediction
-from rulerlib.tasks.qa import QuestionAnswering
 
 OUTPUTS = ["12", "34", "56"]
 
@@ -35,19 +33,6 @@ def test_a_language_reads_its_numbers():
         READING.score("tolv", ["12"], [], "dk")
     # Without parsing, no language is needed.
     assert LIST.score("tolv", ["tolv"], [], "synthetic")["all_match"] == 1
-
-
-def test_a_table_of_scores_knows_the_golds_and_the_language(monkeypatch):
-    analysis = pytest.importorskip("rulerlib.analysis", reason="needs pandas")
-    monkeypatch.setattr(QuestionAnswering, "scoring", READING)
-    about = {"model": "m", "language": "da", "task": "qa_1", "length": 512}
-    others = {"golds": [["Ribe", "12.500"]], "language": "da"}
-    said = Prediction(0, "", ["Ribe, 12.500"], "12500 og Ribe", others)
-    table = analysis.scores([(about, said)])
-    values = dict(zip(table["measure"], table["value"], strict=True))
-    assert values == READING.score(said.pred, said.outputs, others["golds"], "da")
-    assert (values["drop_em"], values["part_match"]) == (1, 0)
-    assert analysis.of_measure(table)["measure"].tolist() == ["drop_f1"]
 
 
 def test_measures_are_known_and_a_fault_is_no_score():

@@ -41,7 +41,7 @@ from rulerlib.intervals import (
     recovered,
     samples_needed,
 )
-from rulerlib.metrics.matches import wants_none
+from rulerlib.metrics import wants_none
 from rulerlib.scores import (
     NameList,
     base_task,

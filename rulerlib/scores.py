@@ -22,7 +22,7 @@ import pandas as pd
 
 from rulerlib import files, store, tasks
 from rulerlib.errors import DataError, ParameterError, listed, one_of
-from rulerlib.metrics import LIST, Scoring, matches
+from rulerlib.metrics import LIST, Scoring, appear
 from rulerlib.samples import Prediction
 from rulerlib.tasks import mistakes
 
@@ -295,7 +295,7 @@ def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float]
     # Old records only have `finished`.
     cut_off = others.get("cut_off", None if finished else "answer") or ""
     right = values[scoring.primary] == 1
-    appearing: Sequence[bool] = matches.appear(pred, outputs)
+    appearing: Sequence[bool] = appear(pred, outputs)
     if "recall" not in scoring.measures:
         # If one reference suffices, the needle is the document with the answer. Count it as found
         # only if the answer is right: its number may occur in the reasoning or in another number.

@@ -14,7 +14,7 @@ from test_niah import BETWEEN_KEYS, NEEDLE
 
 from rulerlib import analysis, languages
 from rulerlib.dataset import Dataset
-from rulerlib.metrics.matches import found_or_none, says_none
+from rulerlib.metrics import found_or_none, says_none
 from rulerlib.samples import Prediction, parts_to_data
 from rulerlib.tasks import all_tasks, niah
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerlib.metrics import LIST
-from rulerlib.metrics.matches import listed
+from rulerlib.metrics import LIST, listed
 
 COUNTS = [": 12", " (12)", " (12 times)", " - 12 times", " -> 12", " x12", " = 12", " [12]"]
 

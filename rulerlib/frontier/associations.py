@@ -35,8 +35,7 @@ from typing import ClassVar, NamedTuple
 from rulerlib.errors import whole_number
 from rulerlib.haystack import DEPTHS, Draft, Needle, Take, depth_of
 from rulerlib.languages import Language
-from rulerlib.metrics import ANY
-from rulerlib.metrics.matches import clean, normalize
+from rulerlib.metrics import ANY, clean, normalize
 from rulerlib.samples import Prediction
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Task, fresh

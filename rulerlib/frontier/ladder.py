@@ -39,8 +39,7 @@ from typing import ClassVar
 from rulerlib.errors import one_of
 from rulerlib.haystack import DEPTHS, Draft, Filling, Haystack, Needle, Take, depth_of
 from rulerlib.languages import Language, filled
-from rulerlib.metrics import Scoring
-from rulerlib.metrics.matches import clean
+from rulerlib.metrics import Scoring, clean
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
 from rulerlib.tasks import mistakes

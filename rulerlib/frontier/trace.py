@@ -38,8 +38,7 @@ from typing import ClassVar
 from rulerlib.errors import whole_number
 from rulerlib.haystack import Draft, Haystack, Needle, Take, depths_of
 from rulerlib.languages import Language
-from rulerlib.metrics import Scoring
-from rulerlib.metrics.matches import clean
+from rulerlib.metrics import Scoring, clean
 from rulerlib.metrics.short_answers import answer_line
 from rulerlib.samples import Prediction
 from rulerlib.tasks import mistakes

@@ -22,7 +22,7 @@ from rulerlib.errors import (
 )
 from rulerlib.haystack import DEPTHS, Draft, Needle, Take, checked, read_texts
 from rulerlib.languages import VALUE_TYPES
-from rulerlib.metrics import matches
+from rulerlib.metrics import all_match
 from rulerlib.prompts import PromptFormat
 from rulerlib.runs import halves
 from rulerlib.samples import Prediction
@@ -161,7 +161,7 @@ class Answer:
     @property
     def right(self) -> bool:
         """True if the answer has the requested value."""
-        return bool(matches.all_match(self.prediction.pred, self.prediction.outputs))
+        return bool(all_match(self.prediction.pred, self.prediction.outputs))
 
     def _shown(self) -> show.Html:
         setting, record = self.setting, self.prediction

@@ -17,9 +17,8 @@ import functools
 import re
 from pathlib import Path
 
-from rulerlib import languages
-from rulerlib.metrics import matches, one_form
-from rulerlib.metrics.matches import clean, normalize
+from rulerlib import languages, metrics
+from rulerlib.metrics import clean, normalize, one_form
 from rulerlib.metrics.short_answers import answer_line, finite, normalized
 from rulerlib.samples import Part, Prediction, of_role
 
@@ -65,9 +64,9 @@ def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: boo
         Whether the answer is a list of words.
     """
     text = clean(prediction.pred)
-    form = matches.WORD if listed else matches.form(prediction.outputs)
+    form = metrics.WORD if listed else metrics.form(prediction.outputs)
     references = [normalize(output) for output in prediction.outputs]
-    stated = matches.listed(text) if listed else form.findall(text)
+    stated = metrics.listed(text) if listed else form.findall(text)
     if cut_off and stated and text.endswith(stated[-1]):
         # The last one can be the beginning of another value.
         stated = stated if normalize(stated[-1]) in references else stated[:-1]
@@ -198,7 +197,7 @@ def copies_beginning(prediction: Prediction, text: str) -> bool:
 
 def _has_piece(text: str, value: str) -> bool:
     """Return whether a text contains ``PIECE`` characters or more in a row of a UUID."""
-    starts = range(len(value) - PIECE + 1) if matches.is_uuid(value) else ()
+    starts = range(len(value) - PIECE + 1) if metrics.is_uuid(value) else ()
     return any(value[at : at + PIECE] in text for at in starts)
 
 

@@ -37,8 +37,7 @@ from rulerlib.errors import ParameterError, number, one_of, whole_number
 from rulerlib.files import digest
 from rulerlib.haystack import DEPTHS, Draft, Haystack, Needle, Pool, Take, depth_of, depths_of
 from rulerlib.languages import VALUE_TYPES, Language
-from rulerlib.metrics import ABSENCE, LIST, Scoring
-from rulerlib.metrics.matches import VALUE, clean, normalize, says_none
+from rulerlib.metrics import ABSENCE, LIST, VALUE, Scoring, clean, normalize, says_none
 from rulerlib.samples import Part, Prediction
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import RETRIEVAL, Task, fresh

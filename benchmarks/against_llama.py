@@ -107,7 +107,7 @@ def compare(python: str, name: str, count: int, most: int) -> None:
     import transformers
     from tqdm import tqdm
 
-    from rulerlib import gguf, models, tasks
+    from rulerlib import checkpoints, models, tasks
     from rulerlib.dataset import Dataset
     from rulerlib.predict import request
 
@@ -133,15 +133,16 @@ def compare(python: str, name: str, count: int, most: int) -> None:
         return sums
 
     load = transformers.AutoModelForCausalLM.from_pretrained
-    path = gguf.file(name)
+    path = checkpoints.gguf_file(name)
     likelihood_by_format: dict[str, list[float]] = {}
-    likelihood_by_format["ours"] = likelihoods(load(gguf.folder(name), dtype=torch.float32), "ours")
+    folder = checkpoints.folder(name)
+    likelihood_by_format["ours"] = likelihoods(load(folder, dtype=torch.float32), "ours")
     unrounded = load(
         path.parent, gguf_file=path.name, dtype=torch.float32,
         quantization_config=transformers.GgufConfig(dequantize=True),
     )  # fmt: skip
     likelihood_by_format["ours, weights in float32"] = likelihoods(unrounded, "weights in float32")
-    ends = transformers.GenerationConfig.from_pretrained(gguf.folder(name)).eos_token_id
+    ends = transformers.GenerationConfig.from_pretrained(folder).eos_token_id
     ends = ends if isinstance(ends, list) else [ends]
     generations = models.in_order(engine, requests)
     written = {"ours": [generation.text for generation in generations]}

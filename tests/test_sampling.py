@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from rulerlib import models  # noqa: E402
-from rulerlib.models import Request  # noqa: E402
-from rulerlib.models.local import drawing_seed  # noqa: E402
+from rulerlib.models import Request, drawing_seed  # noqa: E402
 from rulerlib.models.transformers import Sampling  # noqa: E402
 from rulerlib.prompts import Decoding  # noqa: E402
 

@@ -18,8 +18,19 @@ from functools import cached_property
 from typing import Any
 
 from rulerlib.errors import ParameterError, load_package, one_of, whole_number
-from rulerlib.models import Decode, Generation, Request, begins_thinking, cut_answer, find_stop
-from rulerlib.models.local import Local, ReadPrompt, available, drawing_seed, torch
+from rulerlib.models import (
+    Decode,
+    Generation,
+    Local,
+    ReadPrompt,
+    Request,
+    available,
+    begins_thinking,
+    cut_answer,
+    drawing_seed,
+    find_stop,
+    torch,
+)
 
 # A batch has at most this many tokens, unless a single prompt has more.
 BATCH_TOKENS = 65_536

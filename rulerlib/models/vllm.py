@@ -20,8 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from rulerlib.errors import MissingExtraError, whole_number
-from rulerlib.models import Generation, Request, cut_answer
-from rulerlib.models.local import Local, ReadPrompt, drawing_seed
+from rulerlib.models import Generation, Local, ReadPrompt, Request, cut_answer, drawing_seed
 
 # The number of requests in vLLM's queue in addition to those that it reads together.
 AHEAD = 8

@@ -28,8 +28,6 @@ from rulerlib.memory.system import Memory, System, Text
 
 SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "rag": ("rag", {}),
-    "rag, words alone": ("rag", {"vectors": False}),
-    "rag, vectors alone": ("rag", {"words": False}),
     "hei_nw": ("hei_nw", {}),
     "hei_nw, gate off": ("hei_nw", {"gate": False}),
     "sgc_rss": ("sgc_rss", {}),

@@ -87,7 +87,7 @@ def finished(works: list[Work]) -> tuple[str, ...]:
 
 def rows(job: Work) -> list[dict[str, str]]:
     """Return the rows of a piece of work."""
-    return read_table(job.file(TABLE))
+    return read_table(job.folder / TABLE)
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
@@ -98,7 +98,7 @@ def read_table(path: Path) -> list[dict[str, str]]:
 
 def metrics(job: Work) -> dict[str, Any]:
     """Return the metrics of the suite in ``metrics.json``."""
-    return read_object(job.file(METRICS))["metrics"][job.recipe.suite]
+    return read_object(job.folder / METRICS)["metrics"][job.recipe.suite]
 
 
 def kept(folder: Path) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def test_the_example_is_short_and_remembers(student, tmp_path):
     assert metrics(mine)["em"] >= 0.5 * metrics(works[2])["em"] > 0
     assert all(row["recall_at_5"] for row in rows(mine) if row["answerable"] == "1")
     # A folder for each episode, and a line for each text of its three sessions.
-    files = sorted(mine.file(work.STORE).rglob("lines.txt"))
+    files = sorted((mine.folder / work.STORE).rglob("lines.txt"))
     assert len(files) == 6
     assert sum(len(file.read_text("utf-8").splitlines()) for file in files) == 120
 
@@ -145,7 +145,7 @@ def test_a_memory_process_holds_no_answers(student, tmp_path, module, monkeypatc
     (job,) = matrix(tmp_path / "runs", presets=[name], sizes=[3],
                     suites=["spatial"])  # fmt: skip
     assert not finished([job])
-    teaching = [path.read_text() for path in job.file(work.STORE).rglob("teaching")]
+    teaching = [path.read_text() for path in (job.folder / work.STORE).rglob("teaching")]
     asking = [json.loads(path.read_text()) for path in spy.iterdir()]
     assert (len(teaching), len(asking)) == (3, 3)
     for text in (*teaching, *(text for text, _ in asking)):
@@ -192,4 +192,4 @@ def test_a_memory_that_is_dead_or_cheats_is_stopped_before_a_model_is_asked(
     assert re.search(said, sentence)
     assert not student.asked
     assert not finished([other]), "the others go on"
-    assert [each.file(work.METRICS).exists() for each in (job, other)] == [False, True]
+    assert [(each.folder / work.METRICS).exists() for each in (job, other)] == [False, True]

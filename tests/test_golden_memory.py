@@ -40,8 +40,7 @@ ENGLISH = ("longctx",)
 
 # Changed settings, each in a suite in which it makes a difference.
 CHANGES: list[tuple[str, str, dict[str, Any]]] = [
-    ("rag", "episodic", {"words": False}),
-    ("rag", "episodic_cross", {"vectors": False, "k": 3}),
+    ("rag", "episodic_cross", {"k": 3}),
     ("memory/hei_nw", "episodic", {"threshold": 0.6}),
     ("memory/hei_nw", "semantic", {"gate": False}),
     ("memory/sgc_rss", "semantic", {"k": 2}),

@@ -243,15 +243,15 @@ def test_a_finished_run_is_not_done_again(student, tmp_path, monkeypatch):
 def test_a_store_that_is_empty_after_teaching(student, tmp_path):
     (job,) = matrix(tmp_path, presets=["memory/hei_nw"], changes={"threshold": 900})
     assert finished([job]) == ("The store of hei_nw-threshold_900 is empty after teaching.",)
-    assert not job.file(STORE).exists()
+    assert not (job.folder / STORE).exists()
 
 
 def test_a_memory_that_was_never_asked(student, tmp_path, monkeypatch):
     works = matrix(tmp_path, presets=["rag", "core"])
     monkeypatch.setattr(Rag, "recall", lambda *_: [])
     assert finished(works) == ("retrieval.requests == 0: rag was never asked for anything.",)
-    assert not works[0].file(METRICS).exists()
-    assert works[1].file(METRICS).exists(), "the others go on"
+    assert not (works[0].folder / METRICS).exists()
+    assert (works[1].folder / METRICS).exists(), "the others go on"
 
 
 def test_a_prompt_with_a_leaked_text(student, tmp_path, monkeypatch):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 
 from rulerlib import languages
 from rulerlib.memory import reading
-from rulerlib.memory.bench import in_context
 from rulerlib.memory.measures import SCORING
 from rulerlib.memory.presets import asked
 from rulerlib.memory.suites import SUITES, Recipe
@@ -41,7 +42,7 @@ def right(text, probe, language):
 )
 def test_it_answers_all_that_the_needed_facts_say_and_nothing_without(suite, profile, language):
     for episode, probe in questions(suite, language, 4, profile):
-        needed = [text.text for text in in_context("needed", episode, probe)]
+        needed = [fact.text for fact in sorted(episode.needed(probe), key=attrgetter("number"))]
         assert right(say(language, probe, needed), probe, language), probe.text
         alone = say(language, probe, [])
         assert right(alone, probe, language) == (not probe.needs), "what is unknown it may guess"

@@ -132,11 +132,10 @@ class Associations(Task):
 
         A longer text has all mentions of a shorter one.
         """
-        people = [name]
+        people = list[str]()
         for _ in range(OTHERS):
-            people.append(fresh("name", partial(self._draw_name, people, rng)))
-        # The right person comes last.
-        people.append(people.pop(0))
+            people.append(fresh("name", partial(self._draw_name, [name, *people], rng)))
+        people.append(name)
         others = [
             other
             for other in pairs(self.language)

@@ -113,9 +113,7 @@ def final_list(text: str, language: str) -> str | None:
 def nodes_of(answer: str) -> set[str] | None:
     """Return the nodes of a list, or None if the answer does not begin with one."""
     hit = _LIST.match(answer)
-    if not hit:
-        return None
-    return {item.strip(_AROUND).lower() for item in hit[1].split(",")} - {""}
+    return {item.strip(_AROUND).lower() for item in hit[1].split(",")} - {""} if hit else None
 
 
 def set_f1(pred: str, references: Sequence[str]) -> float:
@@ -291,9 +289,8 @@ class GraphWalks(Task):
             drawn = [self._line(*pair) for pair in pairs if pair[0] != pair[1]]
             lines.update(zip(drawn, costs(drawn, "\n", self.budget.tokenizer), strict=True))
             used = sum(lines.values())
-        units, added = [*lines], [*lines.values()]
-        count = bisect.bisect_right([*itertools.accumulate(added)], room)
-        return Filling(units[:count], added[:count], "\n")
+        count = bisect.bisect_right([*itertools.accumulate(lines.values())], room)
+        return Filling([*lines][:count], [*lines.values()][:count], "\n")
 
     # --- The answer --------------------------------------------------------------------------
 

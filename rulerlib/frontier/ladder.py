@@ -264,8 +264,7 @@ class Ladder(Task):
         sums = [*itertools.accumulate(pool.costs[at] for at in places)]
         places = places[: bisect.bisect_right(sums, room)]
         rng.shuffle(places)
-        units, costs = [pool.units[at] for at in places], [pool.costs[at] for at in places]
-        return Filling(units, costs, "\n")
+        return Filling([pool.units[at] for at in places], [pool.costs[at] for at in places], "\n")
 
     # --- The answer --------------------------------------------------------------------------
 

@@ -117,7 +117,7 @@ def run_one(job: Work, model: Model, progress: Progress | None = None) -> None:
     RulerError
         If a guard stops it, a file is damaged, or the model fails.
     """
-    with files.lock(job.file(METRICS)):
+    with files.lock(job.folder / METRICS):
         path = store.write_questions(Questions(job, model), job.questions_path.parent)
         asking = job.preset.format(job.pack), job.decoding
         about = job.cell.settings()
@@ -160,7 +160,9 @@ class Questions:
         """Yield the questions of a preset without a memory system, with the facts it shows."""
         for episode in self._job.recipe:
             for probe in episode.probes:
-                yield episode, probe, in_context(self._job.preset.system, episode, probe)
+                shown = {"none": (), "all": episode.facts, "needed": episode.needed(probe)}
+                facts = sorted(shown[self._job.preset.system], key=attrgetter("number"))
+                yield episode, probe, [Recalled(fact.text, (fact.number,)) for fact in facts]
 
     def _recalled(self) -> Iterator[tuple[Episode, Probe, list[Recalled]]]:
         """Yield the questions of a memory: for each episode teach, close, reopen, ask.
@@ -189,11 +191,11 @@ class Questions:
             if not any(path.stat().st_size for path in _hashes(Path(root))):
                 raise GuardError(f"The store of {name} is empty after teaching.")
             _check_recalls(name, asker.requests, recalls, bare, job.recipe.size)
-            kept, times = job.file(STORE), [round(seconds * 1e6) for _, seconds in recalls]
+            kept, times = job.folder / STORE, [round(seconds * 1e6) for _, seconds in recalls]
             with files.saving(kept):
                 shutil.rmtree(kept, ignore_errors=True)
                 shutil.copytree(root, kept)
-            files.write_object(job.file(TELEMETRY), {"microseconds": times})
+            files.write_object(job.folder / TELEMETRY, {"microseconds": times})
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -258,23 +260,16 @@ class Questions:
 
     def _fitting(self, question: str, texts: list[str]) -> slice:
         """Return which texts fit: the last ones if they are all facts, otherwise the first ones."""
-        job = self._job
-
-        def chosen(number: int) -> slice:
-            last = job.preset.system == "all"
-            return slice(len(texts) - number, None) if last else slice(number)
+        job, preset, last = self._job, self._job.preset, self._job.preset.system == "all"
 
         def is_too_long(number: int) -> bool:
-            kept = texts[chosen(number)]
-            if (
-                job.preset.stores
-                and self._tokenizer.count("\n".join(kept)) > job.preset.recall_tokens
-            ):
-                return True
-            room = job.budget - job.preset.max_new_tokens
-            return self._count(asked(job.pack, question, kept)) > room
+            kept = texts[len(texts) - number :] if last else texts[:number]
+            recalled = self._tokenizer.count("\n".join(kept)) if preset.stores else 0
+            whole = self._count(asked(job.pack, question, kept)) + preset.max_new_tokens
+            return recalled > preset.recall_tokens or whole > job.budget
 
-        return chosen(bisect_left(range(1, len(texts) + 1), True, key=is_too_long))
+        number = bisect_left(range(1, len(texts) + 1), True, key=is_too_long)
+        return slice(len(texts) - number, None) if last else slice(number)
 
     def _check_leaks(self, text: str, kept: Sequence[str], episode: Episode) -> None:
         """Check that a prompt holds nothing of the episode but what was recalled."""
@@ -287,12 +282,6 @@ class Questions:
             raise GuardError(
                 f"A prompt holds a taught text that was not recalled: {shortened(leaked, 120)}."
             )
-
-
-def in_context(system: str, episode: Episode, probe: Probe) -> list[Recalled]:
-    """Return the facts that a preset without a memory system shows, in their order."""
-    shown = {"none": [], "all": range(len(episode.facts)), "needed": sorted(probe.needs)}
-    return [Recalled(episode.facts[number].text, (number,)) for number in shown[system]]
 
 
 # ---------------------------------------------------------------- the memory
@@ -361,10 +350,10 @@ def lines(works: Sequence[Work]) -> Iterator[str]:
     """Yield a line for each piece of work, with its exact match if it is finished, and the sum."""
     yield "   EM  questions  preset, language, suite: file"
     for job in works:
-        score, path = "-", job.file(METRICS)
+        score, path = "-", job.folder / METRICS
         if path.exists():
             score = f"{samples.read_object(path)['metrics'][job.recipe.suite]['em']:.3f}"
-        yield f"{score:>5}  {job.asked:9,}  {job}: {job.file(TABLE)}"
+        yield f"{score:>5}  {job.asked:9,}  {job}: {job.folder / TABLE}"
     yield f"{len(works)} runs, {sum(job.asked for job in works):,} questions"
 
 

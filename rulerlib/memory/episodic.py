@@ -379,10 +379,8 @@ class Events(Episodes):
 
 # --- Conversations ---------------------------------------------------------------------------
 
-CHANGES = ("plain", "corrected", "retracted")
-"""What can happen to a value: nothing, corrections, or corrections that are taken back."""
-
-# They alternate so that neither the first nor the last value is right in two thirds of the cases.
+# What can happen to a value: nothing, corrections, or corrections that are taken back. They
+# alternate so that neither the first nor the last value is right in two thirds of the cases.
 _ORDER = ("plain", "corrected", "retracted", "corrected", "retracted")
 
 ASIDES = ("", "before", "after")
@@ -423,7 +421,7 @@ class _Thread:
     Attributes
     ----------
     kind, aside
-        From `CHANGES` and `ASIDES`.
+        ``"plain"``, ``"corrected"`` or ``"retracted"``; and one of `ASIDES`.
     runs
         The turns in their order; those in one list follow each other directly.
     golds

@@ -88,9 +88,7 @@ class EpisodicIndex(System):
         for text in texts:
             key = key_of(text)
             salience = settings.w_reward * text.rewarded + settings.w_pin * text.pinned
-            # Novelty is slow to compute, and marks often decide without it.
-            if salience <= settings.threshold:
-                salience += settings.w_novelty * latest.novelty(key)
+            salience += settings.w_novelty * latest.novelty(key)
             if salience > settings.threshold:
                 latest.add(key)
                 super().teach([text])

@@ -90,6 +90,7 @@ def judge(
         The texts among them that are in the prompt.
     """
     needs, preset = {*probe.needs}, job.preset
+    taught = {*answers_of(episode, probe, job.pack)} if needs else set[str]()
     if preset.is_outside:
         delivered = Needs(episode, probe, job.pack).stated([text for text, _ in shown])
     else:
@@ -104,24 +105,15 @@ def judge(
         "cut": len(shown) - len(in_prompt),
         "recall": recall_at(delivered, needs, len(shown)) if needs else None,
         "delivered": in_prompt,
-        "chance": _chance(episode, probe, job.pack),
+        # How often a taught value of the right kind, drawn at random, is the answer. None for the
+        # lengths and letters of routes, which no fact states.
+        "chance": 1 / len(taught) if taught else None if needs else 0.0,
     }
     if probe.kind == "route":
         values["map"] = spatial.observed(episode.facts, job.pack)
     if preset.stores:
         values["recalled"] = [{"text": text, "facts": [*facts]} for text, facts in shown]
     return values
-
-
-def _chance(episode: Episode, probe: Probe, language: Language) -> float | None:
-    """Return how often a taught value of the right kind, drawn at random, is the answer.
-
-    None for the lengths and letters of routes, which no fact states.
-    """
-    if not probe.needs:
-        return 0.0
-    values = {*answers_of(episode, probe, language)}
-    return 1 / len(values) if values else None
 
 
 def recall_at(delivered: Sequence[Collection[int]], needs: Collection[int], k: int) -> float:
@@ -260,11 +252,11 @@ def rows(job: Work) -> Iterator[dict[str, Any]]:
     golds = Counter(gold for each in given for gold in {*each.outputs})
     # The answer that is right most often; of several, the first in the alphabet.
     constant = min(golds, key=lambda text: (-golds[text], text))
-    telemetry, recipe = job.file(TELEMETRY), job.recipe
+    telemetry, recipe = job.folder / TELEMETRY, job.recipe
     times = samples.read_object(telemetry)["microseconds"] if telemetry.exists() else None
-    names = ("suite", "language", "profile", "size", "seed")
-    same = {name: getattr(recipe, name) for name in names}
-    same |= {"preset": job.preset.short, "model": job.cell.model}
+    same = {"preset": job.preset.short, "model": job.cell.model}
+    for name in ("suite", "language", "profile", "size", "seed"):
+        same[name] = getattr(recipe, name)
     for index, answer in enumerate(given):
         about = answer.others["facts"]
         episode, _, probe = answer.others["id"].rpartition("/")
@@ -380,7 +372,7 @@ def write(job: Work) -> None:
         If a file is damaged.
     """
     table = list(rows(job))
-    with files.replacing(job.file(TABLE)) as file:
+    with files.replacing(job.folder / TABLE) as file:
         # Quotes keep a spreadsheet from guessing the type of a text.
         writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -403,7 +395,7 @@ def write(job: Work) -> None:
         },
     }
     # Written last: it says that the work is finished.
-    files.write_object(job.file(METRICS), values)
+    files.write_object(job.folder / METRICS, values)
 
 
 def is_measured(job: Work) -> bool:
@@ -414,7 +406,7 @@ def is_measured(job: Work) -> bool:
     DataError
         If ``metrics.json`` is damaged.
     """
-    path = job.file(METRICS)
+    path = job.folder / METRICS
     if not path.exists():
         return False
     values = samples.read_object(path)

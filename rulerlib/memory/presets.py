@@ -114,7 +114,12 @@ class Preset:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", _settings(self.system, self.settings))
+        settings: dict[str, Any] = {}
+        if self.is_outside:
+            settings = settings_of(self.system, self.settings)
+        elif self.stores:
+            settings = dataclasses.asdict(SYSTEMS[self.system].settings_class(**self.settings))
+        object.__setattr__(self, "settings", settings)
         # This checks the system prompt.
         PromptFormat(chat=self.use_chat_template, system_prompt=self.system_prompt)
 
@@ -136,8 +141,7 @@ class Preset:
             value = self.changes[name]
             if isinstance(value, bool):
                 value = "on" if value else "off"
-            written = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-            words.append(f"{name}_{written}")
+            words.append(f"{name}_{value}")
         return "-".join(words)
 
     def format(self, language: Language) -> PromptFormat:
@@ -179,15 +183,6 @@ class Preset:
         settings = {name: made.get(name, value) for name, value in self.settings.items()}
         own = {name: value for name, value in made.items() if name not in settings}
         return dataclasses.replace(self, **own, settings=settings, changes=made)
-
-
-def _settings(system: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Return all settings of a system, defaults included."""
-    if plugins.is_plugin(system):
-        return settings_of(system, given)
-    return (
-        {} if system in IN_CONTEXT else dataclasses.asdict(SYSTEMS[system].settings_class(**given))
-    )
 
 
 def opened(system: str, folder: str | Path, language: Language, **settings: Any) -> System:

@@ -110,8 +110,6 @@ class Turn(NamedTuple):
     kind
         ``"say"``, ``"correct"``, ``"first"`` and ``"last"`` (the first value, or the one before the
         last correction, is valid after all) or ``"aside"`` (a value that is not valid).
-    speaker
-        The speaker; empty for a question.
     topic
         The owner and the thing, or None for the topic of the turn before.
     value
@@ -119,7 +117,6 @@ class Turn(NamedTuple):
     """
 
     kind: str
-    speaker: str
     topic: tuple[str, str] | None
     value: str
 
@@ -129,7 +126,7 @@ class Templates:
 
     def __init__(self, slots: Mapping[str, str]) -> None:
         self._slots = slots
-        self._all: list[tuple[re.Pattern[str], str, list[str], str, str]] = []
+        self._all: list[tuple[re.Pattern[str], list[str], str, str]] = []
 
     def add(self, templates: Iterable[str], kind: str, relation: str = "") -> None:
         """Add templates."""
@@ -138,17 +135,15 @@ class Templates:
             pattern, slots = re.escape(text), pieces[::2]
             for slot, rest in zip(slots, pieces[1::2], strict=True):
                 pattern += f"(?P<{slot}>{self._slots[slot]})" + re.escape(rest)
-            # For speed, a template is only tried if its longest literal piece is in a text.
-            piece = max([text, *pieces[1::2]], key=len)
             names = [slot for slot in slots if self._slots[slot] == NAME]
-            self._all.append((re.compile(pattern), piece, names, kind, relation))
+            self._all.append((re.compile(pattern), names, kind, relation))
 
     def matches(self, text: str) -> Iterator[tuple[dict[str, str], str, str]]:
         """Yield the words in the slots of each template that matches a text, kind and relation."""
         if len(text) > _LONGEST:
             return
-        for pattern, piece, names, kind, relation in self._all:
-            match = pattern.fullmatch(text) if piece in text else None
+        for pattern, names, kind, relation in self._all:
+            match = pattern.fullmatch(text)
             # A name does not begin with a lower-case letter.
             if match and not any(match[name][0].islower() for name in names):
                 yield match.groupdict(), kind, relation
@@ -237,18 +232,18 @@ class Reader:
 
         >>> from rulerlib.languages import load
         >>> Reader(load("en")).turn("Corwin: Halwen's door code is not 1234 but 1254.")
-        Turn(kind='correct', speaker='Corwin', topic=('Halwen', 'code'), value='1254')
+        Turn(kind='correct', topic=('Halwen', 'code'), value='1254')
         """
         for talk, *_ in self._talks.matches(text):
             for values, kind, _ in self._turns.matches(talk["said"]):
                 topic = self._topic(values, talk["speaker"])
-                return Turn(kind, talk["speaker"], topic, values.get("value", ""))
+                return Turn(kind, topic, values.get("value", ""))
         return None
 
     def talk(self, text: str) -> Turn | None:
         """Return a parsed question about a conversation, or None."""
         for values, kind, _ in self._asks_of_talk.matches(text):
-            return Turn(kind, "", self._topic(values, ""), "")
+            return Turn(kind, self._topic(values, ""), "")
         return None
 
     def _topic(self, values: Mapping[str, str], speaker: str) -> tuple[str, str] | None:

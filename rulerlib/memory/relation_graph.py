@@ -68,8 +68,7 @@ class RelationGraph(System):
         if query and query.kind == "path":
             places, names, complete = _followed(index, query)
         elif query:
-            asked = {name: query.values.get(name) for name in ("who", "where", "when")}
-            known = {name: value for name, value in asked.items() if value}
+            known = {name: value for name, value in query.values.items() if name != "did"}
             if len(known) == 2:
                 events = index.events
                 places = [place for place, read in events if known.items() <= read.values.items()]

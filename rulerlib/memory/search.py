@@ -5,7 +5,7 @@ question is; its score is the floor for all memories. Both keep every text.
 
 >>> import tempfile
 >>> from rulerlib.languages import load
->>> from rulerlib.memory.system import Text
+>>> from rulerlib.memory.system import Settings, Text
 >>> rag = Rag(tempfile.mkdtemp(), Settings(k=1), load("en"))
 >>> rag.teach([Text("Birmund sold a boat."), Text("Ulrun lent an axe.", number=1)])
 >>> rag.recall("What did Ulrun lend?")
@@ -31,8 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rulerlib.errors import ParameterError, load_package, validated
-from rulerlib.memory import system
+from rulerlib.errors import load_package
 from rulerlib.memory.system import Recalled, System, recalled
 
 # How many texts of each ranking are fused, at least.
@@ -169,31 +168,12 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-@validated
-class Settings(system.Settings):
-    """The settings of `Rag`: ``k``, and how texts are found.
-
-    With both ``words`` and ``vectors``, the two rankings are fused.
-    """
-
-    words: bool = True
-    vectors: bool = True
-
-    def __post_init__(self) -> None:
-        if not (self.words or self.vectors):
-            raise ParameterError("vectors", False, "True if words is False")
-
-
 class Rag(System):
     """Finds texts by words and by vectors, fused by `fuse`."""
 
-    settings_class = Settings
-    settings: Settings
-
     def build(self) -> list[WordSearch | VectorSearch]:
         """See `System`."""
-        kinds = ((WordSearch, self.settings.words), (VectorSearch, self.settings.vectors))
-        return [kind(self.texts) for kind, used in kinds if used]
+        return [WordSearch(self.texts), VectorSearch(self.texts)]
 
     def search(self, index: list[WordSearch | VectorSearch], question: str) -> list[Recalled]:
         """See `System`."""

@@ -225,17 +225,13 @@ def fate(row: Mapping[Any, Any]) -> str:
 
 def fates(rows: pd.DataFrame) -> pd.DataFrame:
     """Return what happened to the questions with an answer: ``fate``, ``count`` and ``share``."""
-    counts = [
-        {**names, "n": len(part), "fate": name, "count": count, "share": count / len(part)}
-        for names, part in groups_of(rows[rows["answerable"] == 1], BY)
-        for name, count in _tally(part).items()
-    ]
+    counts = []
+    for names, part in groups_of(rows[rows["answerable"] == 1], BY):
+        happened, n = [fate(row) for row in part.to_dict("records")], len(part)
+        for name in FATES:
+            count = happened.count(name)
+            counts.append({**names, "n": n, "fate": name, "count": count, "share": count / n})
     return pd.DataFrame(counts) if counts else nothing(rows.attrs.get("why", NOT_ASKED))
-
-
-def _tally(part: pd.DataFrame) -> dict[str, int]:
-    happened = [fate(row) for row in part.to_dict("records")]
-    return {name: happened.count(name) for name in FATES}
 
 
 def capacity(rows: pd.DataFrame) -> pd.DataFrame:

@@ -40,9 +40,6 @@ CAPACITY = "episodic_capacity"
 SIZES, SEEDS = (50, 200, 1000), (1337, 2025, 4242)
 """The sizes and the seeds of the whole matrix."""
 
-PRIMARY_EM = ("norm", "raw")
-"""Which exact match is the primary measure ``em``: normalized, or to the letter."""
-
 STORE = "store"
 """The folder with a folder for each episode that was taught."""
 
@@ -69,7 +66,7 @@ class Work:
     root
         The folder of all runs of memories.
     primary_em
-        One of `PRIMARY_EM`.
+        Which exact match is the primary measure ``em``: ``"norm"``, or ``"raw"`` (to the letter).
 
     Raises
     ------
@@ -91,7 +88,7 @@ class Work:
         errors.dictionary("engine_options", self.engine_options, '{"dtype": "float32"}')
         errors.whole_number("length", self.length, 1, errors.LONGEST)
         checkpoints.checked(self.model, self.engine)
-        one_of("primary_em", self.primary_em, PRIMARY_EM)
+        one_of("primary_em", self.primary_em, ("norm", "raw"))
         files.named("root", self.root, "the name of a folder")
         if self.engine == "reference":
             options = {"tokenizer": "lille", **self.engine_options}
@@ -157,10 +154,6 @@ class Work:
     def folder(self) -> Path:
         """The folder of its memory and its measures."""
         return self.cell.folder(Path(self.root).expanduser()) / "memory" / self.cell.label
-
-    def file(self, name: str) -> Path:
-        """Return the path of a file or folder in `folder`."""
-        return self.folder / name
 
     def reader(self) -> models.Model:
         """Return the engine of its model, without loading anything."""
@@ -297,10 +290,10 @@ class MemoryReport:
         folder = files.named("output", output, "the name of a folder")
         readers = [{**matrix, "root": str(files.home() / folder)}]
         if reference:
-            tokenizer = readers[0].get("model", Work.model)
-            tokenizer = matrix.get("engine_options", {}).get("tokenizer", tokenizer)
-            own = {"model": "reference", "engine": "reference"}
-            readers.append({**readers[0], **own, "engine_options": {"tokenizer": tokenizer}})
+            options, model = matrix.get("engine_options", {}), matrix.get("model", Work.model)
+            own = {"tokenizer": options.get("tokenizer", model)}
+            reader = {"model": "reference", "engine": "reference", "engine_options": own}
+            readers.append({**readers[0], **reader})
         self.works = [job for reader in readers for job in expand(**reader)]
         self.curve = list[Work]()
         for number in errors.values_of("facts", facts) if facts else []:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import shlex
 from pathlib import Path
 
 from rulerlib.dataset import Dataset
@@ -49,18 +47,3 @@ def write_runs(root: Path) -> Path:
             write_run(root, "poor", "niah_single_2", language, length)
         write_run(root, "good", "niah_multiquery", language, 800)
     return root
-
-
-def arguments_of(line):
-    """Return the arguments of `Dataset` in a shown command, which must have no other call."""
-    words = shlex.split(line)
-    assert words[:2] == ["python", "-c"]
-    assert len(words) == 3
-    *imports, printed = ast.parse(words[2]).body
-    assert all(isinstance(each, ast.ImportFrom) for each in imports)
-    call = printed.value.args[0].value.value
-    assert (printed.value.func.id, call.func.id) == ("print", "Dataset")
-    own = {word.arg: word.value for word in call.keywords}
-    if "format" in own:
-        own |= {word.arg: word.value for word in own.pop("format").keywords}
-    return {name: ast.literal_eval(value) for name, value in own.items()}

@@ -37,13 +37,8 @@ def test_answers_that_were_cut_off_are_counted_where_they_are_wrong():
     assert "cut_off" not in analysis.accuracy(table[table["length"] == 2048])
 
 
-def test_a_run_that_was_killed_in_its_first_record_is_an_empty_one(tmp_path):
-    path = tmp_path / "m" / "da" / "1024" / "pred" / "vt.jsonl"
-    path.parent.mkdir(parents=True)
-    path.with_suffix(".settings.json").write_text("{}")
-    path.write_text('{"index": 0, "inp')
-    table = analysis.scores(analysis.read_predictions(tmp_path))
-    assert table.empty
+def test_a_table_without_answers_says_so():
+    table = analysis.scores([])
     assert table.attrs["why"] == "There are no predictions."
     assert analysis.accuracy(table).empty
     assert "no answers" in analysis.two_by_two(table).attrs["why"]

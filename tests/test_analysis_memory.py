@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import math
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 
 import pytest
 from helpers_memory_rows import PRESETS, SHORT, row, runs, write
 
-from rulerlib import show
+from rulerlib import intervals, show
 from rulerlib.errors import DataError, ParameterError
 
 np = pytest.importorskip("numpy")
@@ -74,16 +74,6 @@ def test_a_damaged_value_is_named_with_its_file(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def clustered_error(values, clusters):
-    """The standard error of a mean, robust to what the values of a cluster share."""
-    centre = sum(values) / len(values)
-    sums = defaultdict(float)
-    for value, cluster in zip(values, clusters, strict=True):
-        sums[cluster] += value - centre
-    count = len(sums)
-    return math.sqrt(count / (count - 1) * sum(x * x for x in sums.values())) / len(values)
-
-
 def test_means_are_those_of_the_file_and_intervals_know_the_episodes(rows, questions):
     table = tables.table(rows)
     for found in table.to_dict("records"):
@@ -92,12 +82,10 @@ def test_means_are_those_of_the_file_and_intervals_know_the_episodes(rows, quest
         for name in (*tables.SCORES, *tables.ENDINGS):
             assert found[name] == pytest.approx(sum(float(each[name]) for each in own) / len(own))
         for name in tables.SCORES:
-            assert 0 <= found[f"{name} low"] <= found[name] <= found[f"{name} high"] <= 1
-    one = only(table, suite="episodic", preset="rag", size=40)
-    own = of(questions, suite="episodic", preset="rag", size=40)
-    error = clustered_error([float(each["em"]) for each in own], [each["episode"] for each in own])
-    half = (one["em high"] - one["em low"]) / 2
-    assert half == pytest.approx(1.96 * error, rel=0.25)
+            values = [float(each[name]) for each in own]
+            wanted = intervals.clustered(values, [each["episode"] for each in own])
+            bounds = found[f"{name} low"], found[f"{name} high"]
+            assert bounds == pytest.approx((wanted.low, wanted.high))
 
 
 def test_the_store_is_judged_by_questions_that_can_be_answered(rows, questions):

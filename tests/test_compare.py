@@ -87,13 +87,7 @@ def test_folders_with_few_tasks_or_other_questions(tmp_path, capsys, monkeypatch
     monkeypatch.chdir(tmp_path)
     for name, tasks, tokenizer, code, told in (
         # Two tasks with two contexts, which count once.
-        (
-            "a",
-            "niah_multikey_1,niah_multikey_2",
-            "words",
-            2,
-            " 4 questions of niah_multikey_1, niah_multikey_2;",
-        ),
+        ("a", "niah_multikey_1,niah_multikey_2", "words", 2, " 4 questions of niah_multikey_1, "),
         ("b", "niah_multikey_1", "words", 2, " questions of niah_multikey_1; "),
         ("c", "niah_multikey_3", "words", 3, "must be two with questions in common"),
         ("d", "niah_multikey_1", "lille", 3, "another version of the dataset"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+from unittest.mock import Mock
 
 import pytest
-from helpers_explore import SCRIPT, arguments_of, write_run, write_runs
+from helpers_explore import SCRIPT, write_run, write_runs
 
 from book import explorer, leaderboard
 from rulerlib import analysis, tasks
@@ -112,14 +113,24 @@ def test_the_shown_command_runs_no_code_from_a_file(value, tmp_path, monkeypatch
     about |= {"tokens_to_generate": value, "format": {"chat": value, "stop": value, HARM: 1}}
     line = answers.command(about, 3)
     assert line.isprintable()
+    asked = {}
+
+    def recorded(task, **given):
+        asked.update(given, **given.pop("format", {}))
+        return [Mock()] * 4
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rulerlib.dataset.Dataset", recorded)
+    monkeypatch.setattr("rulerlib.prompts.PromptFormat", dict)
+    _, _, code = shlex.split(line)
+    exec(code, {})
     plain = tuple(value) if isinstance(value, list) else value
-    assert arguments_of(line) == {
+    assert asked == {
         "length": 512, "language": value, "tokenizer": value, "num_samples": 4, "seed": value,
         "question_language": value, "room": value, "knobs": {"a": value},
         "chat": plain, "stop": plain, "queries_per_context": value,
     }  # fmt: skip
     # A shell splits it like shlex.
-    monkeypatch.chdir(tmp_path)
     subprocess.run(line.replace("python", "true", 1), shell=True, check=True, timeout=60)
     assert list(tmp_path.iterdir()) == []
 

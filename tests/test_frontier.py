@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections import Counter
@@ -25,14 +26,10 @@ ROWS = [name for name, row in all_tasks().items() if row.category == "frontier"]
 # --- GraphWalks ---------------------------------------------------------------------------------
 
 WALK = {
-    ("da", "bfs"): r"Spørgsmål: Hvilke knuder ligger ved en bredde-først-søgning i præcis dybde"
-    r" (?P<depth>\d+) fra knuden (?P<node>[0-9a-f]+)\?",
-    ("en", "bfs"): r"Question: Which nodes are at exactly depth (?P<depth>\d+) from node"
-    r" (?P<node>[0-9a-f]+) in a breadth-first search\?",
-    ("da", "parents"): r"Spørgsmål: Hvilke knuder er forældre til knuden (?P<node>[0-9a-f]+)\?"
-    r" Hvis den ingen har, er svaret den tomme liste, \[\]\.",
-    ("en", "parents"): r"Question: Which nodes are the parents of node (?P<node>[0-9a-f]+)\?"
-    r" If it has none, the answer is the empty list, \[\]\.",
+    ("da", "bfs"): r"Spørgsmål: .+ præcis dybde (?P<depth>\d+) fra knuden (?P<node>[0-9a-f]+)\?",
+    ("en", "bfs"): r"Question: .+ exactly depth (?P<depth>\d+) from node (?P<node>[0-9a-f]+) .+\?",
+    ("da", "parents"): r"Spørgsmål: .+ forældre til knuden (?P<node>[0-9a-f]+)\? .+ \[\]\.",
+    ("en", "parents"): r"Question: .+ the parents of node (?P<node>[0-9a-f]+)\? .+ \[\]\.",
 }
 LABEL = {"da": "Endeligt svar:", "en": "Final Answer:"}
 GRAPH = re.compile(r"[^\n]+\n\n((?:[0-9a-f]+ -> [0-9a-f]+\n)+)\n([^\n]+)\n([^\n]+)")
@@ -72,19 +69,13 @@ def walk(data: Dataset, sample: Sample) -> None:
 
 # --- MRCR ---------------------------------------------------------------------------------------
 
-HEAD = {
-    "da": "Her følger en samtale mellem en bruger og en assistent, som skriver korte tekster på"
-    " bestilling.\n\nBruger: ",
-    "en": "Here is a conversation between a user and an assistant who writes short texts on"
-    " request.\n\nUser: ",
-}
+HEAD = {"da": "bestilling.\n\nBruger: ", "en": "request.\n\nUser: "}
 PLAIN = {"da": ("\n\nAssistent: ", "\n\nBruger: "), "en": ("\n\nAssistant: ", "\n\nUser: ")}
 PREPEND = {
-    "da": r"Gengiv nu de[nt] (?P<nth>\d+)\. (?P<form>\w+) om (?P<topic>\w+), ord for ord som"
-    r" ovenfor, og skriv (?P<prefix>\w{10}) lige foran, uden mellemrum\. Skriv ikke andet\.",
+    "da": r"Gengiv nu de[nt] (?P<nth>\d+)\. (?P<form>\w+) om (?P<topic>\w+), ord for ord .+ skriv"
+    r" (?P<prefix>\w{10}) lige foran, .+",
     "en": r"Prepend (?P<prefix>\w{10}) to the (?P<nth>\d+)(?:st|nd|rd|th) (?P<form>[\w ]+) about"
-    r" (?P<topic>[\w ]+), with no space between, word for word as it stands above\."
-    r" Do not write anything else\.",
+    r" (?P<topic>[\w ]+), with no space .+",
 }
 REQUEST = {"da": r"Skriv (et|en) {form} om {topic}\.", "en": r"Write a {form} about {topic}\."}
 
@@ -93,8 +84,7 @@ def dialogue(data: Dataset, sample: Sample) -> None:
     """Split the dialogue into turns, and count those with the same request."""
     language, text = sample.language, sample.input
     if not data.frame.turns:
-        assert text.startswith(HEAD[language])
-        text = text.removeprefix(HEAD[language])
+        _, text = text.split(HEAD[language], 1)
         assert sample.answer_prefix == PLAIN[language][0].rstrip()
     reply, again = data.frame.turns or PLAIN[language]
     *exchanges, asked = [exchange.split(reply) for exchange in text.split(again)]
@@ -117,28 +107,21 @@ def dialogue(data: Dataset, sample: Sample) -> None:
 # Counts, most, least, and one of two.
 COUNTED = {
     "da": [
-        r'Hvor mange af beskederne ovenfor handler om emnet "(\w+)"\? Skriv kun tallet\.',
-        r"Hvilket af emnerne (.+) forekommer oftest i beskederne ovenfor\? Skriv kun emnet\.",
-        r"Hvilket af emnerne (.+) forekommer sjældnest eller slet ikke i beskederne ovenfor\?"
-        r" Skriv kun emnet\.",
-        r"Hvilket af de to emner (\w+ og \w+) forekommer oftest i beskederne ovenfor\?"
-        r" Skriv kun emnet\.",
+        r'Hvor mange af beskederne ovenfor handler om emnet "(\w+)"\?.+',
+        r"Hvilket af emnerne (.+) forekommer oftest i .+",
+        r"Hvilket af emnerne (.+) forekommer sjældnest .+",
+        r"Hvilket af de to emner (\w+ og \w+) forekommer oftest i .+",
     ],
     "en": [
-        r'How many of the messages above are about the subject "(\w+)"\? Write only the number\.',
-        r"Which of the subjects (.+) occurs most often in the messages above\? Write only the"
-        r" subject\.",
-        r"Which of the subjects (.+) occurs least often, or never, in the messages above\? Write"
-        r" only the subject\.",
-        r"Which of the two subjects (\w+ and \w+) occurs more often in the messages above\? Write"
-        r" only the subject\.",
+        r'How many of the messages above are about the subject "(\w+)"\?.+',
+        r"Which of the subjects (.+) occurs most often .+",
+        r"Which of the subjects (.+) occurs least often.+",
+        r"Which of the two subjects (\w+ and \w+) occurs more often .+",
     ],
 }
 MESSAGES = {
-    "da": r"Herunder står beskeder .+ netop ét af disse emner: (.+)\. Ingen besked nævner sit[^\n]+"
-    r"\n\n(.+)\n\nSpørgsmål: (.+)",
-    "en": r"Below are messages .+ exactly one of these subjects: (.+)\. No message names its[^\n]+"
-    r"\n\n(.+)\n\nQuestion: (.+)",
+    "da": r"[^\n]+ netop ét af disse emner: ([^.]+)\.[^\n]+\n\n(.+)\n\nSpørgsmål: (.+)",
+    "en": r"[^\n]+ exactly one of these subjects: ([^.]+)\.[^\n]+\n\n(.+)\n\nQuestion: (.+)",
 }
 MESSAGE, AND = re.compile(r"2024-\d\d-\d\d \| \w+ \| (.+)"), re.compile(r", | og | and ")
 
@@ -210,10 +193,8 @@ def ladder(data: Dataset, sample: Sample) -> None:
 
 TABLES = tomllib.loads((ROOT / "rulerlib/frontier/associations.toml").read_text("utf-8"))
 PROSE = {
-    "da": r"Læs den følgende tekst\. .+ almen viden\.\n\n(.+)\n\nSpørgsmål: (.+\?) Svar kun med"
-    r" navnet\.",
-    "en": r"Read the following text\. .+ common knowledge\.\n\n(.+)\n\nQuestion: (.+\?) Answer"
-    r" with the name alone\.",
+    "da": r"[^\n]+\n\n(.+)\n\nSpørgsmål: (.+\?) Svar kun med navnet\.",
+    "en": r"[^\n]+\n\n(.+)\n\nQuestion: (.+\?) Answer with the name alone\.",
 }
 
 
@@ -265,25 +246,19 @@ def test_needle_and_question_share_no_word(language, hop):
                 continue
             count += 1
             needle = words_of(table["needle"].replace("{name}", "").replace("{thing}", thing))
-            question = table[("one", "two")[hop - 1]].replace("{query}", hops[hop - 1])
-            for word in needle:
-                for other in words_of(question):
-                    short, long = sorted((word, other), key=len)
-                    assert len(short) < 3 or short not in long, (thing, short, long)
-                    assert word != other, thing
-                    assert word[:4] != other[:4] or len(short) < 4, (thing, word, other)
+            question = words_of(table[("one", "two")[hop - 1]].replace("{query}", hops[hop - 1]))
+            for pair in itertools.product(needle, question):
+                short, long = sorted(pair, key=len)
+                assert len(short) < 3 or short not in long, (thing, pair)
+                assert short[:4] != long[:4], (thing, pair)
     assert count >= 30
 
 
 # --- Traces -------------------------------------------------------------------------------------
 
 PROGRAM = {
-    "da": r"Læs det følgende program, som er skrevet i Python\. Bagefter bliver du spurgt om en"
-    r" værdi\.\n\n(.+)\n\nSpørgsmål: Hvilken værdi har (\w+\(\d+\)), når hele programmet er kørt\?"
-    r" Svar kun med det hele tal\.",
-    "en": r"Read the following program, which is written in Python\. You will be asked for a value"
-    r" afterwards\.\n\n(.+)\n\nQuestion: What is the value of (\w+\(\d+\)) when the whole program"
-    r" has been run\? Answer with the whole number alone\.",
+    "da": r"[^\n]+\n\n(.+)\n\nSpørgsmål: Hvilken værdi har (\w+\(\d+\)), .+",
+    "en": r"[^\n]+\n\n(.+)\n\nQuestion: What is the value of (\w+\(\d+\)) .+",
 }
 
 

@@ -1,13 +1,8 @@
-"""Reads the commands of the documentation, and runs those of papermill in this process.
-
-The cells are executed here and not in a kernel, so that torch is loaded once; parameters that make
-a run large are reduced after papermill has set them, so that no command has to be changed.
-"""
+"""Reads the commands of the documentation, and runs those of papermill with smaller values."""
 
 from __future__ import annotations
 
 import ast
-import base64
 import re
 import shlex
 from collections.abc import Iterator
@@ -16,14 +11,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from conftest import ROOT
 from rulerlib.errors import ParameterError
 from rulerlib.memory.work import MemoryReport
 from rulerlib.playground import Playground
 from rulerlib.runs import Run
 
 nbformat = pytest.importorskip("nbformat")
-engines = pytest.importorskip("papermill.engines")
-
+yaml = pytest.importorskip("yaml")
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CALL = re.compile(r"(\w+)\.from_notebook\(globals\(\)(?:, family=\"(\w+)\")?\)")
@@ -84,48 +79,21 @@ def accepted(notebook: Path) -> set[str]:
     return set(names.split(", "))
 
 
-class Here(engines.Engine):
-    """Executes a notebook's cells in this process, with small values."""
-
-    @classmethod
-    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **_: Any) -> None:
-        """Execute the cells until one fails, whose error is raised."""
-        from IPython.core.interactiveshell import InteractiveShell
-
-        shell = InteractiveShell.instance()
-        shell.reset()
-        cells = nb_man.nb.cells
-        given = [each for each in cells if set(each.metadata.tags) & {"parameters", PAPERMILL}]
-        for cell in cells:
-            if cell.cell_type == "code":
-                cell.outputs = executed(shell, cell.source)
-            if cell is given[-1]:
-                shell.user_ns.update(small(shell.user_ns))
-
-
-PAPERMILL = "injected-parameters"
-
-
-def executed(shell: Any, code: str) -> list[Any]:
-    """Run the code of a cell and return its outputs."""
-    from IPython.utils.capture import capture_output
-
-    with capture_output() as shown:
-        result = shell.run_cell(code, store_history=False)
-    result.raise_error()
-    bundles = [(each.data, each.metadata) for each in shown.outputs]
-    if result.result is not None:
-        bundles.append(shell.display_formatter.format(result.result))
-    return [stored(*bundle) for bundle in bundles]
-
-
-def stored(data: dict[str, Any], metadata: dict[str, Any]) -> Any:
-    """Return an output as a notebook stores it: bytes as text."""
-    data = {
-        kind: base64.b64encode(value).decode() if isinstance(value, bytes) else value
-        for kind, value in data.items()
-    }
-    return nbformat.v4.new_output("display_data", data, metadata=metadata)
+def options(words: list[str]) -> tuple[Path, dict[str, Any]]:
+    """Return the notebook of a command and all parameters that it sets, also by files."""
+    notebook, _, *words = words
+    values = {}
+    while words:
+        option, value, *words = words
+        if option == "-p":
+            text, *words = words
+            values[value] = yaml.safe_load(text)
+        elif option == "-y":
+            values |= yaml.safe_load(value)
+        else:
+            assert option == "-f"
+            values |= yaml.safe_load((ROOT / value).read_text("utf-8"))
+    return ROOT / notebook, values
 
 
 def small(values: dict[str, Any]) -> dict[str, Any]:
@@ -147,9 +115,12 @@ def small(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_papermill(words: list[str]) -> None:
-    """Run the command ``papermill`` with its arguments, in the current folder."""
+    """Run the command ``papermill`` with its arguments and smaller values."""
+    from helpers_kernel import forked
     from papermill.cli import papermill
-    from papermill.engines import papermill_engines
 
-    papermill_engines.register("here", Here)
-    papermill.main([*words, "--engine", "here", "--no-progress-bar"], standalone_mode=False)
+    notebook, values = options(words)
+    for name, value in small({**defaults(notebook), **values}).items():
+        words = [*words, "-p", name, str(value)]
+    with forked():
+        papermill.main([*words, "--no-progress-bar"], standalone_mode=False)

@@ -11,13 +11,12 @@ import shlex
 from functools import cache
 
 import pytest
-from helpers_commands import accepted, checked, defaults
+from helpers_commands import accepted, checked, defaults, options
 
 from conftest import ROOT
 from rulerlib.runs import Run
 
 nbformat = pytest.importorskip("nbformat")
-yaml = pytest.importorskip("yaml")
 
 # Plans of sweeps are read by workflow/expand.py, see test_sweep.py.
 SWEEPS = ROOT / "params" / "sweeps"
@@ -38,27 +37,10 @@ def text_of(page):
     return page.read_text("utf-8")
 
 
-def options(command):
-    """Return the notebook of a command and all parameters that it sets, also by files."""
-    notebook, _, *words = shlex.split(command)
-    values = {}
-    while words:
-        option, value, *words = words
-        if option == "-p":
-            text, *words = words
-            values[value] = yaml.safe_load(text)
-        elif option == "-y":
-            values |= yaml.safe_load(value)
-        else:
-            assert option == "-f"
-            values |= yaml.safe_load((ROOT / value).read_text("utf-8"))
-    return ROOT / notebook, values
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_set_parameters_of_their_notebooks(page):
     for command in COMMAND.findall(text_of(page)):
-        notebook, values = options(command)
+        notebook, values = options(shlex.split(command))
         assert notebook.is_file(), command
         assert set(values) <= names(notebook), command
 
@@ -77,7 +59,7 @@ def test_a_file_of_parameters_begins_with_its_command(file, tmp_path, monkeypatc
         return
     command, *_ = COMMAND.findall(text)
     assert f"-f {file.relative_to(ROOT)}" in command
-    notebook, values = options(command)
+    notebook, values = options(shlex.split(command))
     # papermill warns of parameters that the notebook does not list.
     assert set(values) <= set(defaults(notebook))
     checked(notebook, {**defaults(notebook), **values})

@@ -54,23 +54,8 @@ def clone(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def shell():
-    """The IPython shell that executes the cells of notebooks."""
-    from IPython.core.interactiveshell import InteractiveShell
-    from traitlets.config import Config
-
-    config = Config()
-    config.HistoryManager.enabled = False
-    # The shell replaces this module, and processes cannot be forked from its own.
-    main = sys.modules["__main__"]
-    yield InteractiveShell.instance(config=config)
-    InteractiveShell.clear_instance()
-    sys.modules["__main__"] = main
-
-
 @pytest.fixture
-def inside(clone, shell, monkeypatch):
+def inside(clone, monkeypatch):
     """The folder, as the current one."""
     monkeypatch.chdir(clone)
     monkeypatch.delenv("RULERLIB_HOME", raising=False)

@@ -7,6 +7,7 @@ spaces, newlines and sentence ends, so the count of a text is not the sum of its
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -137,21 +138,16 @@ def _trained(kind: str) -> tokens.FastTokenizer:
     return tokens.FastTokenizer(backend, kind, named, CHAT_TEMPLATE)
 
 
-_tokenizers: dict[str, tokens.Tokenizer] = {}
-
-
+@functools.cache
 def make_tokenizer(kind: str) -> tokens.Tokenizer:
     """Return one of ``TOKENIZERS``."""
-    if kind not in _tokenizers:
-        if kind == "words":
-            _tokenizers[kind] = tokens.Words()
-        elif kind == "llama2":
-            llama2 = tokens.load(str(shared("tokenizers/llama2")))
-            llama2.chat_template = CHAT_TEMPLATE
-            _tokenizers[kind] = llama2
-        else:
-            _tokenizers[kind] = _trained(kind)
-    return _tokenizers[kind]
+    if kind == "words":
+        return tokens.Words()
+    if kind == "llama2":
+        llama2 = tokens.load(str(shared("tokenizers/llama2")))
+        llama2.chat_template = CHAT_TEMPLATE
+        return llama2
+    return _trained(kind)
 
 
 _references: dict[tuple[str, str | None], object] = {}
@@ -170,24 +166,9 @@ def reference(tokenizer: tokens.FastTokenizer):
     return _references[key]
 
 
-MAIN = sys.modules["__main__"]
-
-
-@pytest.fixture(autouse=True)
-def main_module(monkeypatch):
-    """Restore the main module, which IPython's shell replaces and workers need."""
-    monkeypatch.setitem(sys.modules, "__main__", MAIN)
-
-
 @pytest.fixture(scope="session", params=TOKENIZERS)
 def tokenizer(request: pytest.FixtureRequest) -> tokens.Tokenizer:
     """Each tokenizer in turn."""
-    return make_tokenizer(request.param)
-
-
-@pytest.fixture(scope="session", params=[name for name in TOKENIZERS if name != "words"])
-def real(request: pytest.FixtureRequest) -> tokens.FastTokenizer:
-    """Each tokenizer but ``words`` in turn."""
     return make_tokenizer(request.param)
 
 
@@ -199,17 +180,6 @@ def words() -> tokens.Tokenizer:
 @pytest.fixture(scope="session")
 def bytelevel() -> tokens.FastTokenizer:
     return make_tokenizer("bytelevel")
-
-
-@pytest.fixture(scope="session")
-def nasty() -> tokens.FastTokenizer:
-    return make_tokenizer("nasty")
-
-
-@pytest.fixture(scope="session")
-def danish_book() -> Path:
-    """A book of 1900 in the spelling of its time."""
-    return shared("danish_book.txt")
 
 
 @pytest.fixture
@@ -247,26 +217,11 @@ def browser():
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory, worker_id):
-    """The folder of the book's pages, built once for all processes."""
-    from filelock import FileLock
+def site(tmp_path_factory):
+    """The folder of the book's pages; the tests that read it run in one process."""
     from helpers_book import whole_book
 
-    base = tmp_path_factory.getbasetemp()
-    whole_run = base if worker_id == "master" else base.parent
-    folder, failed = whole_run / "site", whole_run / "site_failed"
-    pages = folder / "_build" / "html"
-    with FileLock(whole_run / "site.lock"):
-        if failed.exists():
-            pytest.fail("The book was not built: the first test that needed it says why.")
-        if not pages.exists():
-            folder.mkdir(exist_ok=True)
-            try:
-                whole_book(folder)
-            except AssertionError:
-                failed.touch()
-                raise
-    return pages
+    return whole_book(tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture(scope="module")

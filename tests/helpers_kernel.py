@@ -1,12 +1,12 @@
 """Kernels that are forked from a process that has loaded torch: each saves seven seconds of work.
 
-Only who starts them differs. A kernel has its own process, folder and environment, as ever; what a
-bare interpreter does is what tests/test_notebooks.py asks of papermill.
+A bare interpreter is tried in tests/test_notebooks.py.
 """
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import sys
 import time
@@ -14,7 +14,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers_model import PROCESSES
+
+# A fork server loads torch once; forking the tests' own process could deadlock, because it has
+# threads of libraries.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(
+    ["torch", "transformers.models.llama.modeling_llama", "rulerlib.models.transformers",
+     "rulerlib.predict", "rulerlib.models.openai", "openai", "pytest", "hypothesis", "pandas",
+     "scipy.stats", "ipykernel.kernelapp"]
+)  # fmt: skip
 
 
 def kernel(command: list[str], cwd: str | None, env: dict[str, str]) -> None:
@@ -45,16 +53,13 @@ class Forked:
             time.sleep(0.01)
 
     def poll(self) -> int | None:
-        """Return the exit code, None while it runs."""
         return self._process.exitcode
 
     def wait(self) -> int | None:
-        """Wait for the end, and return the exit code."""
         self._process.join()
         return self.poll()
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal."""
         os.kill(self.pid, number)
 
 

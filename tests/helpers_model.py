@@ -1,15 +1,13 @@
 """Tiny random models and engines without a model, for tests.
 
-The models are two-layer Llamas with random weights and a byte-level BPE tokenizer trained on the
-essays of the language packs. Their answers are deterministic nonsense and take milliseconds.
+The models are two-layer Llamas with random weights. Their answers are deterministic nonsense and
+take milliseconds.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -21,53 +19,16 @@ from typing import Any
 import pytest
 from helpers_store import write_records
 
-from rulerlib import languages, tokens
-from rulerlib.haystack import sentences
+from conftest import ROOT, make_tokenizer
+from rulerlib import tokens
 from rulerlib.models import Generation, Request, in_order
 from rulerlib.prompts import Decoding
 from rulerlib.samples import Sample
 
-ROOT = Path(__file__).resolve().parents[1]
 LILLE = ROOT / "rulerlib" / "models" / "lille"
 
 LIMIT = 2048
 """The context limit of the tiny models."""
-
-TEMPLATE = (
-    "{{ bos_token }}{% for message in messages %}[{{ message['role'] }}]\n"
-    "{{ message['content'] }}{{ eos_token }}\n{% endfor %}"
-    "{% if add_generation_prompt %}[assistant]\n{% endif %}"
-)
-
-
-def tiny_tokenizer(template: str | None = None) -> Any:
-    """Return a byte-level BPE of 600 tokens that puts ``<s>`` before a text."""
-    transformers = pytest.importorskip("transformers")
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=_trained(), bos_token="<s>", eos_token="</s>", chat_template=template
-    )
-
-
-@functools.cache
-def _trained() -> Any:
-    tokenizers = pytest.importorskip("tokenizers")
-    from tokenizers import decoders, models, pre_tokenizers, processors, trainers
-
-    rust = tokenizers.Tokenizer(models.BPE())
-    rust.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    rust.decoder = decoders.ByteLevel()
-    texts = [line for code in ("da", "en") for line in sentences(languages.load(code).essays)]
-    rust.train_from_iterator(
-        texts,
-        trainers.BpeTrainer(
-            vocab_size=600, special_tokens=["<s>", "</s>"], show_progress=False,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        ),
-    )  # fmt: skip
-    rust.post_processor = processors.TemplateProcessing(
-        single="<s> $A", special_tokens=[("<s>", rust.token_to_id("<s>"))]
-    )
-    return rust
 
 
 def tiny_model(folder: Path, template: str | None = None) -> Path:
@@ -77,12 +38,16 @@ def tiny_model(folder: Path, template: str | None = None) -> Path:
     """
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    tokenizer = tiny_tokenizer(template)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=make_tokenizer("bytelevel").backend, bos_token="<s>", eos_token="</s>",
+        chat_template=template,
+    )  # fmt: skip
     config = transformers.LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
         num_attention_heads=2, num_key_value_heads=1, head_dim=16,
         max_position_embeddings=LIMIT,
-        bos_token_id=0, eos_token_id=1, tie_word_embeddings=False, initializer_range=0.4,
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
+        tie_word_embeddings=False, initializer_range=0.4,
     )  # fmt: skip
     state = torch.random.get_rng_state()
     torch.manual_seed(7)
@@ -134,16 +99,6 @@ def say(
 ) -> list[Generation]:
     """Return the answers of an engine to some prompts, in their order."""
     return in_order(model, [Request(text, special, max_new_tokens, **more) for text in prompts])
-
-
-# Processes that tests kill. A fork server loads torch once; forking the tests' own process could
-# deadlock, because it has threads of libraries.
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(
-    ["torch", "transformers.models.llama.modeling_llama", "rulerlib.models.transformers",
-     "rulerlib.predict", "rulerlib.models.openai", "openai", "pytest", "hypothesis", "pandas",
-     "scipy.stats", "ipykernel.kernelapp"]
-)  # fmt: skip
 
 
 def some_samples(count: int, size: int = 200) -> list[Sample]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from itertools import pairwise
 
 import pytest
@@ -156,7 +157,7 @@ def test_errors_are_as_high_as_the_error_rate():
     assert len(looks) == table["error"].nunique(), "each kind has its own look"
 
 
-def test_a_notebook_stores_the_words_beside_the_picture():
+def test_a_notebook_stores_the_words_beside_the_picture(monkeypatch):
     """As a kernel asks, with its inline backend, which would take any other figure."""
     capture = pytest.importorskip("IPython.utils.capture")
     inline = pytest.importorskip("IPython.core.pylabtools")
@@ -164,6 +165,8 @@ def test_a_notebook_stores_the_words_beside_the_picture():
     from IPython.display import display
 
     figure = plots.curves(analysis.accuracy(scores()))
+    # The shell replaces this module.
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     inline.select_figure_formats(InteractiveShell.instance(), {"png"})
     with capture.capture_output() as caught:
         display(figure)

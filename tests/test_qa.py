@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pytest
 from helpers_sharing import check_sharing, contexts
 
-from conftest import shared
+from conftest import make_tokenizer, shared
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
@@ -170,7 +170,8 @@ def articles(count: int) -> list[dict]:
     ]
 
 
-def test_too_few_documents_are_repeated(nasty, tmp_path):
+def test_too_few_documents_are_repeated(tmp_path):
+    nasty = make_tokenizer("nasty")
     path = tmp_path / "source.json"
     path.write_text(json.dumps(articles(20)), encoding="utf-8")
     knobs = {"source": str(path)}

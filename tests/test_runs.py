@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from helpers_model import LIMIT, ROOT, TEMPLATE, Parrot, tiny_model, tree
+from helpers_model import LIMIT, ROOT, Parrot, tiny_model, tree
 
 pytest.importorskip("torch")
 
+from conftest import CHAT_TEMPLATE
 from rulerlib import tokens
 from rulerlib.errors import ParameterError, RulerError
 from rulerlib.models import transformers as engine_module
@@ -36,7 +37,7 @@ def tiny(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def talker(tmp_path_factory):
-    return str(tiny_model(tmp_path_factory.mktemp("models") / "talker", TEMPLATE))
+    return str(tiny_model(tmp_path_factory.mktemp("models") / "talker", CHAT_TEMPLATE))
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def test_a_batch_equals_a_greedy_loop(engine, base, special):
     answers = say(engine, PROMPTS, NEW, special=special)
     assert len(answers) == len(PROMPTS)
     for prompt, answer in zip(PROMPTS, answers, strict=True):
-        said = greedy(base, ids_of(base, prompt, special), NEW, ends={1})
+        said = greedy(base, ids_of(base, prompt, special), NEW, ends={2})
         assert answer.text == decode(base, said)
         assert answer.tokens == len(said)
         assert answer.finished == (said[-1] == 1)
@@ -100,7 +100,7 @@ def test_a_shared_context_changes_no_answer(base, size):
     together = models.in_order(engine, requests)
     hook.remove()
     for request, answer in zip(requests, together, strict=True):
-        said = greedy(base, ids_of(base, request.prompt), NEW, ends={1})
+        said = greedy(base, ids_of(base, request.prompt), NEW, ends={2})
         assert (answer.text, answer.tokens) == (decode(base, said), len(said))
     assert len({answer.text for answer in together}) == len(QUESTIONS)
     # The shared beginning was computed once.
@@ -115,9 +115,9 @@ def test_joined_caches_equal_a_greedy_loop(tmp_path, base, kind, monkeypatch):
     """Prompts shorter and longer than a sliding window, with answers of different lengths."""
     monkeypatch.setitem(transformers_engine.PIECE, "cpu", 16)
     config = getattr(transformers, kind)(
-        vocab_size=600, hidden_size=32, intermediate_size=64, num_hidden_layers=2, head_dim=16,
+        vocab_size=1500, hidden_size=32, intermediate_size=64, num_hidden_layers=2, head_dim=16,
         num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=LIMIT,
-        sliding_window=24, bos_token_id=0, eos_token_id=1, initializer_range=0.4,
+        sliding_window=24, bos_token_id=1, eos_token_id=2, initializer_range=0.4,
     )  # fmt: skip
     torch.manual_seed(7)
     folder = str(tmp_path / "model")
@@ -127,7 +127,7 @@ def test_joined_caches_equal_a_greedy_loop(tmp_path, base, kind, monkeypatch):
     requests = [models.Request(CONTEXT[at : 9 * (at + 1)], True, 3 * at + 3) for at in range(12)]
     for request, answer in zip(requests, models.in_order(engine, requests), strict=True):
         ids = ids_of(folder, request.prompt)
-        assert answer.text == decode(folder, greedy(folder, ids, request.max_new_tokens, ends={1}))
+        assert answer.text == decode(folder, greedy(folder, ids, request.max_new_tokens, ends={2}))
 
 
 def test_plain_generate_gives_the_same_answers(base, engine, monkeypatch):
@@ -152,7 +152,7 @@ def test_each_request_has_its_own_stop_strings(base, engine):
     together = models.in_order(engine, requests)
     assert [together[1], *together[3:]] == [plain[1], *plain[3:]]
     for answer, request in ((together[0], requests[0]), (together[2], requests[2])):
-        ids, stop = greedy(base, ids_of(base, request.prompt), NEW, ends={1}), request.stop[0]
+        ids, stop = greedy(base, ids_of(base, request.prompt), NEW, ends={2}), request.stop[0]
         texts = [decode(base, ids[:count]) for count in range(len(ids) + 1)]
         count = next(count for count, text in enumerate(texts) if stop in text)
         assert answer == models.Generation(

@@ -1,7 +1,7 @@
 """DROP: an independent reader parses the prompts and finds everything at the recorded positions.
 
-The reader knows only the published format of the prompts, written down below; in English that is
-the wording of DROP in inspect_evals.
+The reader knows only how the published format of the prompts is divided. tests/test_inspect.py has
+the wording of inspect_evals.
 """
 
 from __future__ import annotations
@@ -22,23 +22,9 @@ from rulerlib.tasks.mistakes import explain_reading as explain
 
 LANGUAGES, ROWS = ("da", "en"), ("drop_1", "drop_2", "drop_3")
 
-EXAMPLES = {
-    "en": "You will be asked to read a passage and answer a question. Some examples of passages"
-    " and Q&A are provided below.\n\nExamples\n",
-    "da": "Du bliver bedt om at læse en tekst og besvare et spørgsmål. Nogle eksempler på tekster"
-    " med spørgsmål og svar står nedenfor.\n\nEksempler\n",
-}
-NONE = {
-    "en": "You will be asked to read a passage and answer a question.",
-    "da": "Du bliver bedt om at læse en tekst og besvare et spørgsmål.",
-}
+EXAMPLES = {"en": "\n\nExamples\n", "da": "\n\nEksempler\n"}
 TASK = {"en": "\n\nYour Task\n---\n", "da": "\n\nDin opgave\n---\n"}
 WORDS = {"en": ("Passage", "Question", "Answer"), "da": ("Tekst", "Spørgsmål", "Svar")}
-REASONING = {
-    "en": "\n\nThink step by step, then write a line of the form"
-    ' "Answer: $ANSWER" at the end of your response.',
-    "da": '\n\nTænk trin for trin, og skriv derefter til sidst en linje af formen "Svar: $SVAR".',
-}
 
 
 @dataclass
@@ -55,36 +41,24 @@ def take_apart(sample: Sample, language: str, reasoning: bool = True) -> Read:
     passage, question, answer = WORDS[language]
     system, _, user = sample.input.partition(TASK[language])
     if reasoning:
-        assert user.endswith(f"\n{answer}:{REASONING[language]}")
-        assert sample.answer_prefix == ""
-        user = user[: -len(f"\n{answer}:{REASONING[language]}")]
-    else:
-        assert sample.answer_prefix == f"\n{answer}:"
+        user, _, asked_for = user.rpartition(f"\n{answer}:\n\n")
+        assert re.search(rf'"{answer}: \$[A-Z]+"', asked_for)
+    assert sample.answer_prefix == ("" if reasoning else f"\n{answer}:")
     context, _, asked = user.rpartition(f"\n{question}: ")
     one = rf"{passage}: (.*)\n{question}: (.*)\n{answer}: (.*)"
-    examples = [
-        re.fullmatch(one, example).groups()
-        for example in system.removeprefix(EXAMPLES[language]).split("\n\n")
-        if system.startswith(EXAMPLES[language])
-    ]
-    passages = context.split("\n\n")
-    if len(passages) == 1 and passages[0].startswith(f"{passage}: "):
-        passages = [passages[0].removeprefix(f"{passage}: ")]
-    else:
-        for number, text in enumerate(passages, 1):
-            assert text.startswith(f"{passage} {number}: ")
-        passages = [text.partition(": ")[2] for text in passages]
-    return Read(system, examples, passages, asked)
+    shown = system.partition(EXAMPLES[language])[2]
+    examples = [re.fullmatch(one, text).groups() for text in shown.split("\n\n") if shown]
+    labels, passages = zip(*[text.split(": ", 1) for text in context.split("\n\n")], strict=True)
+    several = len(labels) > 1
+    assert [*labels] == [f"{passage} {i + 1}" if several else passage for i in range(len(labels))]
+    return Read(system, examples, [*passages], asked)
 
 
-def dataset(task="drop_2", length=6000, language="en", tokenizer="words", **more) -> Dataset:
+def dataset(task="drop_2", length=6000, language="en", **more) -> Dataset:
     """A dataset; other parameters are those of the task."""
-    own = {
-        name: more.pop(name)
-        for name in ("num_samples", "queries_per_context", "seed")
-        if name in more
-    }
-    return Dataset(task, length, language, tokenizer, **own, knobs=more)
+    own = ("num_samples", "queries_per_context")
+    options = {name: more.pop(name) for name in own if name in more}
+    return Dataset(task, length, language, "words", **options, knobs=more)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -129,30 +103,24 @@ def check_parts(sample, question, source, told):
     ]
     for target in question.targets:
         assert any(source.documents[target] in text for text in texts("document"))
+    told_again = []
+    for index, part in question.within:
+        if part.role == "operand":
+            passage = source.documents[index]
+            place = sample.input.index(passage) + part.start
+            told_again.append((place, part.key, passage[part.start : part.end]))
     operands = sample.parts_of("operand")
-    assert [(part.key, part.value) for part in operands] == operands_told(sample, question, source)
+    assert [(part.start, part.key, part.value) for part in operands] == sorted(told_again)
     places = [part.depth for part in operands]
     assert places == sorted(places)
     assert all(0 <= place <= 100 for place in places)
     assert sample.facts == question.facts
 
 
-def operands_told(sample, question, source):
-    """Field and text of the operands, in the order of the prompt."""
-    told = []
-    for index, part in question.within:
-        if part.role == "operand":
-            passage = source.documents[index]
-            place = sample.input.index(passage) + part.start
-            told.append((place, part.key, passage[part.start : part.end]))
-    return [(field, text) for _, field, text in sorted(told)]
-
-
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_answers_alone_end_with_their_line(language):
     data = dataset("drop_1", language=language, reasoning=False, fewshot=0, length=1500)
     told = take_apart(data[3], language, reasoning=False)
-    assert told.system.startswith(NONE[language])
     assert told.examples == []
     assert data.metadata["stop"] == ["\n"]
     assert data.tokens_to_generate < dataset("drop_1", language=language).tokens_to_generate

@@ -54,6 +54,7 @@ FURTHER: dict[str, dict[str, Any]] = {
     "vt": {"knobs": {"num_hops": 2}},
     "cwe": {"format": PromptFormat(answer_prefix="none")},
     "qa_1": {"format": PromptFormat(stop=("\n",))},
+    "drop_1": {"knobs": {"fewshot": 0, "reasoning": False}},
     "niah_single_3": {"texts": ["Der var engang en mand. Han boede her. Det var alt."]},
 }
 

@@ -22,23 +22,8 @@ from rulerlib.tasks import all_tasks
 TASKS = all_tasks()
 
 
-def texts(sample: Sample, parts) -> list[str]:
-    """The texts of some parts."""
-    return [sample.input[part.start : part.end] for part in parts]
-
-
 def within(part: Part, outer: Part) -> bool:
     return outer.start <= part.start and part.end <= outer.end
-
-
-def outside_example(sample: Sample, role: str) -> list[Part]:
-    """The parts of a role that do not belong to the worked example."""
-    shown = sample.parts_of("example")
-    return [
-        part
-        for part in sample.parts_of(role)
-        if not any(within(part, example) for example in shown)
-    ]
 
 
 def pattern(template: str) -> re.Pattern[str]:
@@ -131,8 +116,8 @@ def test_every_hop(knobs, language, tokenizer):
             span for span in matches if span[0] >= example.end
         }
         assert [part.value for part in sample.parts_of("hop")] == sample.outputs
-        values = sample.parts_of("value")
-        assert texts(sample, values) == list(matches.values())
+        values = [sample.input[part.start : part.end] for part in sample.parts_of("value")]
+        assert values == list(matches.values())
 
 
 @each_tokenizer_and_language

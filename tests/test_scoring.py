@@ -9,8 +9,6 @@ import pytest
 from rulerlib.errors import ParameterError
 from rulerlib.metrics import LIST, READING, Scoring
 
-OUTPUTS = ["12", "34", "56"]
-
 
 def test_golds_go_to_the_measures_of_reading_and_to_no_other():
     outputs, golds = ["Denver, Ribe"], [["Denver", "Ribe"]]

@@ -108,6 +108,9 @@ def small(values: dict[str, Any]) -> dict[str, Any]:
     if values.get("tasks") in ("all", "ruler"):
         # Long enough for every task, with the smallest model.
         less |= {"length": 2000, "num_samples": 1, "model": "owner/name"}
+    if "runs" in values:
+        # Figures have a panel for each task.
+        less["tasks"] = "niah_single_2,niah_multiquery"
     if values.get("engine") == "vllm":
         # Needs a GPU, or a build of its own (make test-vllm).
         less |= {"engine": "transformers", "engine_options": {}}

@@ -2,13 +2,13 @@
 
 Notebooks are committed without outputs. papermill executes each into a folder outside the sources,
 and `book.extension` shows it from there. Notebooks whose settings name a real model show its stored
-answers (`book.stored`) and query it only for the study::
+answers (`book.stored`) and do not query it::
 
     python -m book.execute            # those whose cells, settings or library changed
     python -m book.execute niah qa    # only these
 
 A hash of the notebook's cells, its settings in ``params/book/``, rulerlib, the book's modules and
-the result tables is stored in the execution. A page shows an execution only if the hash matches.
+the results is stored in the execution. A page shows an execution only if the hash matches.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def library() -> str:
     """Return a hash of rulerlib, the book's modules and the committed tables."""
     whole = hashlib.sha256()
     book = ROOT / "book"
-    files = [*(ROOT / "rulerlib").rglob("*"), *book.glob("*.py"), *book.rglob("*.csv")]
+    files = [*(ROOT / "rulerlib").rglob("*"), *book.glob("*.py")]
+    files += [*book.rglob("*.csv"), *book.rglob("*.gz")]
     for file in sorted(files):
         if file.is_file() and "__pycache__" not in file.parts:
             whole.update(str(file.relative_to(ROOT)).encode())
@@ -184,6 +185,8 @@ def _unpack(page: str) -> None:
     for answered in stored.folders():
         if answered.name in wanted:
             stored.unpack(answered, runs(), lengths, languages and languages.split(","), names)
+    if (stored.STUDIES / family).exists():
+        stored.unpack(stored.STUDIES / family, runs())
 
 
 def main(chosen: list[str]) -> None:

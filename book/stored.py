@@ -10,6 +10,11 @@ Answers can be unpacked into runs, which notebooks show without querying a model
     python -m book.stored book/results/smollm2 runs
     papermill notebooks/analysis.ipynb runs/analysis.ipynb -p runs runs
 
+The answers to the studies of pages are in ``book/results/studies/``. To measure and pack one::
+
+    papermill notebooks/niah.ipynb runs/niah.ipynb -f params/book/niah.yaml -p study_samples 20
+    python -m book.stored --study niah runs
+
 The questions are rebuilt from the settings, and their hashes are checked. A run with the same
 settings finds every answer; a run with more samples or lengths queries the model only for the rest.
 """
@@ -35,6 +40,9 @@ from rulerlib.store import Cell
 from rulerlib.tasks import all_tasks
 
 RESULTS = Path(__file__).parent / "results"
+
+STUDIES = RESULTS / "studies"
+"""A folder for each page with a study."""
 
 SETTINGS, ANSWERS = "settings.json", "answers.jsonl.gz"
 
@@ -66,7 +74,9 @@ class AnsweredCell:
         return self.cell.language, self.cell.task, self.cell.length
 
     def __str__(self) -> str:
-        return ", ".join(map(str, self.key))
+        language, task, length = self.key
+        task = "+".join([task, *(f"{name}={value}" for name, value in self.cell.knobs.items())])
+        return f"{language}, {task}, {length}"
 
 
 def hashed(prompt: str) -> str:
@@ -84,12 +94,12 @@ def folders() -> list[Path]:
 
 
 def pack(run: Path, folder: Path) -> None:
-    """Pack a model's answers to tasks with default parameters, without own texts and studies.
+    """Pack a model's answers to tasks with default parameters and without own texts, or a study.
 
     Parameters
     ----------
     run
-        The folder of the model, ``runs/<model>``.
+        The folder of the model, ``runs/<model>`` or ``runs/studies/<study>/<model>``.
     folder
         Folder of the two files, which are replaced. The same run gives the same bytes.
 
@@ -107,7 +117,8 @@ def pack(run: Path, folder: Path) -> None:
 
     for path in sorted(run.glob("*/*/pred/*.jsonl"), key=place):
         settings = store.read_settings(path)
-        if any(settings["cell"].get(name) for name in ("knobs", "texts", "memory", "study")):
+        own = {name for name in ("knobs", "texts", "memory", "study") if settings["cell"].get(name)}
+        if own and "study" not in own:
             continue
         part = AnsweredCell(_cell(settings), settings, [])
         if str(part) in names:
@@ -225,13 +236,18 @@ def unpack(
 def _write(part: AnsweredCell, runs: str | Path, engine: models.Model) -> Path:
     cell = part.cell
     stored = Stored(engine, part.settings["batch_size"])
+    n, study = len(part.answers), dict[str, Any]()
+    if cell.study:
+        study = {"study": [{"task": cell.task, **cell.knobs}], "study_name": cell.study}
     run = Run(
         tasks=cell.task, model=cell.model, engine=cell.engine, engine_options=dict(cell.options),
-        language=cell.language, length=cell.length, num_samples=len(part.answers), seed=cell.seed,
+        language=cell.language, length=cell.length, num_samples=n, seed=cell.seed,
         format=cell.format, decoding=cell.decoding, output=str(runs), loaded=stored,
+        study_length=cell.length, study_samples=n, **study,
     )  # fmt: skip
-    if run.cells != (cell,):
-        raise DataError(f"{part}: the settings are those of {run.cells[0].name}.")
+    (own,) = run.study_cells or run.cells
+    if own != cell:
+        raise DataError(f"{part}: the settings are those of {own.name}.")
     path = cell.answers(run.root)
     if path.exists():
         return path
@@ -243,7 +259,7 @@ def _write(part: AnsweredCell, runs: str | Path, engine: models.Model) -> Path:
                 f"{part}, sample {answer.index}: the stored answer is for another prompt."
             )
         stored.answers[data.frame.prompt(sample.input, sample.answer_prefix)] = answer
-    run.predict()
+    run.ask(cell, n)
     # Record the versions that gave the answers.
     now = {**store.read_settings(path), "versions": part.settings["versions"]}
     files.write_object(store.settings_path(path), now)
@@ -251,6 +267,11 @@ def _write(part: AnsweredCell, runs: str | Path, engine: models.Model) -> Path:
 
 
 if __name__ == "__main__":
-    stored_folder, runs_folder = sys.argv[1:]
-    for written in unpack(stored_folder, runs_folder):
-        print(written)
+    if sys.argv[1] == "--study":
+        name, runs_folder = sys.argv[2:]
+        [of_model] = Path(runs_folder, "studies", name).iterdir()
+        pack(of_model, STUDIES / name)
+    else:
+        stored_folder, runs_folder = sys.argv[1:]
+        for written in unpack(stored_folder, runs_folder):
+            print(written)

@@ -23,17 +23,18 @@ TASKS = "niah_multikey_1,vt,qa_1"
 FORMS = ["{}", " {}.\u2028", "", "{0} " * 9, "ikke {}\x07"]
 
 
-def asked(run):
-    """Predict a run with right answers in several forms."""
+def asked(run, cells="cells"):
+    """Predict a run, or its study, with right answers in several forms."""
     engine = Stored(run.loaded_engine, 4)
-    for data in map(run.dataset, run.cells):
+    for data in map(run.dataset, getattr(run, cells)):
         for sample in data:
             prompt = data.frame.prompt(sample.input, sample.answer_prefix)
             text = FORMS[sample.index % len(FORMS)].format(sample.outputs[0])
             others = {"prompt_tokens": len(prompt), "tokens_generated": 3, "finished": bool(text)}
             engine.answers[prompt] = Prediction(sample.index, "", [], text, others)
     run = replace(run, loaded=engine)
-    run.predict()
+    for cell in getattr(run, cells):
+        run.ask(cell, len(run.dataset(cell)))
     return run
 
 
@@ -86,6 +87,18 @@ def test_an_unpacked_run_is_the_one_that_was_packed(run, tmp_path):
             assert json.loads(other.read_text()) == json.loads(path.read_text())
         else:
             assert other.read_bytes() == path.read_bytes()
+
+
+def test_a_study_is_found_again(tmp_path, monkeypatch):
+    rows = [{"task": "vt", "num_hops": 2}, {"task": "vt", "num_chains": 2}]
+    given = {"tasks": "vt", "length": 900, "study": rows, "study_length": 900, "study_samples": 2}
+    study = asked(Run(**given, output=str(tmp_path / "runs")), "study_cells")
+    pack(tmp_path / "runs" / "studies" / "study" / "lille", tmp_path / "packed")
+    unpack(tmp_path / "packed", tmp_path / "again")
+    again = Run(**given, output=str(tmp_path / "again"))
+    monkeypatch.setattr(type(again.loaded_engine), "generate", lambda *_: pytest.fail("asked"))
+    again.predict_study()
+    assert [*again.study_predictions()] == [*study.study_predictions()]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,6 @@ def python(
 
 
 def _trained(kind: str) -> tokens.FastTokenizer:
-    """Train a small tokenizer."""
     pytest.importorskip("tokenizers")
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
@@ -226,7 +225,6 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(site):
-    """The address of the site."""
     from helpers_book import served
 
     with served(site) as address:

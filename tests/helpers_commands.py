@@ -31,8 +31,6 @@ MOST = {
 
 
 class Block(NamedTuple):
-    """A block of code in a page."""
-
     language: str
     code: str
 
@@ -44,7 +42,6 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path) -> list[Block]:
-    """Return the code blocks of a Markdown page."""
     return [Block(*found) for found in FENCE.findall(page.read_text("utf-8"))]
 
 

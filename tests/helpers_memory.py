@@ -86,12 +86,10 @@ def finished(works: list[Work]) -> tuple[str, ...]:
 
 
 def rows(job: Work) -> list[dict[str, str]]:
-    """Return the rows of a piece of work."""
     return read_table(job.folder / TABLE)
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a metrics.csv."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 

@@ -87,13 +87,6 @@ class Parrot:
             yield position, Generation(f' æøå "{said}"\n\u2028{{}}\\', 3, True)
 
 
-class Unloadable(Parrot):
-    """An engine that must not be asked for an answer."""
-
-    def generate(self, *_: Any, **__: Any) -> Iterator[tuple[int, Generation]]:
-        raise AssertionError("the weights were loaded")
-
-
 def say(
     model: Any, prompts: Sequence[str], max_new_tokens: int, special: bool = True, **more: Any
 ) -> list[Generation]:

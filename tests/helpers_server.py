@@ -33,7 +33,6 @@ ERRORS = {
 
 
 def said(prompt: str) -> str:
-    """The answer to a prompt."""
     return f' æøå "{hashlib.sha256(prompt.encode()).hexdigest()[:12]}"\n'
 
 

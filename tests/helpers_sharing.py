@@ -18,7 +18,6 @@ def same_beginning(sequences: Sequence[Sequence[object]]) -> int:
 
 
 def contexts(data: Dataset) -> list[list[Sample]]:
-    """The samples of each context, in their order."""
     queries = data.queries_per_context
     groups = [list(group) for _, group in itertools.groupby(data, key=lambda one: one.context_id)]
     assert [one.context_id for group in groups for one in group] == [

@@ -19,17 +19,17 @@ SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 FAMILIES = tomllib.loads(Path(__file__).with_name("templates.toml").read_text("utf-8"))
 """Chat templates in the manner of the common families of models."""
 
-EACH = [*((kind, "da") for kind in TOKENIZERS), ("bytelevel", "en")]
-"""Every tokenizer, and every language."""
-
 ROLES = {
     "system", "context", "example", "question", "needle", "distractor", "hop", "document", "word",
     "value", "operand",
 }  # fmt: skip
 """All that a part of a prompt can be."""
 
+# Every tokenizer, and every language.
 each_tokenizer_and_language = pytest.mark.parametrize(
-    ("tokenizer", "language"), EACH, indirect=["tokenizer"]
+    ("tokenizer", "language"),
+    [*((kind, "da") for kind in TOKENIZERS), ("bytelevel", "en")],
+    indirect=["tokenizer"],
 )
 
 

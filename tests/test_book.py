@@ -136,7 +136,6 @@ def parsed(path):
 
 @functools.cache
 def names_of(path):
-    """Return the anchors of a page."""
     names = re.findall(r'\s(?:id|name)="([^"]+)"', path.read_text("utf-8"))
     return {html.unescape(name) for name in names}
 

@@ -41,7 +41,6 @@ ENTRY = re.compile(r"(\d+)\. ([^\W\d_]{3,14})(?: |$)")
 
 
 def read(listing: str) -> list[str]:
-    """The words of a numbered list."""
     entries = ENTRY.findall(listing)
     assert " ".join(f"{number}. {word}" for number, word in entries) == listing
     assert [int(number) for number, _ in entries] == list(range(1, len(entries) + 1))

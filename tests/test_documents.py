@@ -51,7 +51,7 @@ def test_the_files_are_frozen() -> None:
 def test_the_answers_of_squad_are_in_one_paragraph(code: str) -> None:
     parts = [part for article in content(code, "squad")["data"] for part in article["paragraphs"]]
     together = "\n".join(part["context"] for part in parts).casefold()
-    for part in parts:
+    for part in parts[::10]:
         text = part["context"]
         for asked in part["qas"]:
             for answer in asked["answers"]:

@@ -154,7 +154,6 @@ PASSAGES = {
 
 @pytest.fixture
 def released(tmp_path):
-    """A file of questions."""
     path = tmp_path / "drop_dev.json"
     path.write_text(json.dumps(PASSAGES), encoding="utf-8")
     return str(path)

@@ -56,7 +56,6 @@ def only(folder: Path, pattern: str) -> str:
 
 @pytest.mark.slow
 def test_the_harness_gives_our_answers_and_our_scores(tmp_path):
-    """Ask the same questions with rulerlib and with ``lm_eval``."""
     pytest.importorskip("lm_eval")
     pytest.importorskip("torch")
     # The second string ends answers with several values.

@@ -18,10 +18,8 @@ NODES = {
     'Final Answer: ["A1", "b2"].': 1,
     "[a1, b2]\n\nQuestion: Which?\nFinal Answer: [c3]": 1,
     "Final Answer: [c3]\nNo. Final Answer: [a1, b2]": 1,
-    "Final Answer: [a1, c3]": 1 / 2,
     # No node in common is 1 by the published script.
     "Final Answer: [c3, d4]": 0,
-    "": 0,
 }
 
 

@@ -7,7 +7,7 @@ import resource
 from dataclasses import replace
 
 import pytest
-from helpers_model import Parrot, Unloadable, some_samples, write_dataset
+from helpers_model import Parrot, some_samples, write_dataset
 
 from rulerlib import models, store, tokens
 from rulerlib.dataset import Dataset
@@ -138,8 +138,10 @@ def test_thinking_has_its_own_token_limit(tmp_path):
 def test_a_prompt_too_long_is_refused_before_a_model_is_loaded(dataset, output):
     longest = max(sample.length for sample in some_samples(COUNT))
     said = f"length is {longest}, but must be at most {longest - 1}"
+    model = Parrot(limit=longest - 1)
     with pytest.raises(ParameterError, match=said):
-        predict(dataset, Unloadable(limit=longest - 1), output)
+        predict(dataset, model, output)
+    assert not model.asked
     assert not output.exists()
     predict(dataset, Parrot(limit=longest), output)
 

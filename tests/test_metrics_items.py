@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib.metrics import LIST, listed
@@ -57,6 +57,7 @@ ANSWERS = {
 }
 
 
+@settings(max_examples=25)
 @given(st.sampled_from([*ANSWERS.values()]).flatmap(lambda items: st.permutations(items * 2)))
 def test_order_and_repetition_do_not_count(said):
     items = list(dict.fromkeys(said))

@@ -8,11 +8,6 @@ sample, and the peak memory of a process that makes ``--samples`` samples and of
 four times as many, which should be the same. One thread, one process at a time; the table is
 Markdown and goes to standard output, progress to standard error.
 
-    python benchmarks/generation.py --suite --samples 500
-
-writes RULER's thirteen tasks at six lengths to a folder that is removed afterwards, and says how
-long that took from the first dataset to the last file, in seconds and in those of a processor.
-
 Each measurement runs in a process of its own, forked after the tokenizer is loaded, so that no
 cell sees the memory or the caches of another. That needs a system that can fork (Linux, macOS).
 """
@@ -25,23 +20,18 @@ import os
 import platform
 import resource
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-from rulerlib import store, tasks, tokens
+from rulerlib import tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import RulerError
 
 # Memory is measured with ``--samples`` samples, and again with this many times as many.
 TIMES = 4
-
-# The lengths of the suite, those of RULER's paper.
-SUITE = tuple(1024 * 2**power for power in range(2, 8))
 
 # ru_maxrss counts kibibytes on Linux and bytes on macOS.
 UNIT = 2**20 if sys.platform == "darwin" else 2**10
@@ -140,32 +130,6 @@ def measure(
     ]
 
 
-def write_suite(
-    chosen: Sequence[str], count: int, tokenizer: tokens.Tokenizer, language: str
-) -> str:
-    """Return a sentence that says how long it took to write all tasks at all lengths."""
-    with tempfile.TemporaryDirectory() as name:
-        began, worked = time.perf_counter(), processor()
-        made = [
-            (Dataset(task, length, language, tokenizer, count), Path(name) / str(length) / task)
-            for task in chosen
-            for length in SUITE
-        ]
-        paths = [store.write_questions(data, folder) for data, folder in made]
-        took, worked = time.perf_counter() - began, processor() - worked
-        size = sum(path.stat().st_size for path in paths)
-    return (
-        f"{len(chosen)} tasks at {len(SUITE)} lengths up to {SUITE[-1]:,} tokens, {count} samples"
-        f" each, {size / 1e9:.2f} GB written: {took:.1f} s, and {worked:.1f} s of a processor."
-    )
-
-
-def processor() -> float:
-    """Return the processor's seconds of this process and of those that it waited for."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
 def markdown(row: list[str] | tuple[str, ...]) -> str:
     """Return a row as a line of Markdown."""
     return "| " + " | ".join(row) + " |"
@@ -186,14 +150,10 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--samples", type=int, default=40, help="samples a cell (default: 40)")
     parser.add_argument("--language", default="da")
-    parser.add_argument("--suite", action="store_true", help="write RULER's tasks at six lengths")
     options = parser.parse_args(arguments)
     try:
-        chosen = tasks.names("ruler" if options.suite else options.tasks)
+        chosen = tasks.names(options.tasks)
         tokenizer = tokens.load(options.tokenizer)
-        if options.suite:
-            print(write_suite(chosen, options.samples, tokenizer, options.language))
-            return
     except RulerError as error:
         parser.error(str(error))
     tokenizer.count("Once, so that what is loaded late is loaded now.")

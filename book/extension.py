@@ -8,14 +8,11 @@ Directives:
     A short sample of a task in every language.
 ``{ruler-prompts}``
     The prompt templates of every language.
-``{ruler-needle}``
-    The controls of the page "Move the needle" (`book.browser`).
 ``{ruler-episode} episodic``
     A small episode of a memory suite in every language.
-``{ruler-leaderboard}``
-    RULER's table, recomputed (`book.leaderboard`).
-``{ruler-board}``, ``{ruler-frontier}``
-    The models measured for this book (`book.board`).
+``{ruler-page} needle``
+    The controls of "Move the needle" (`book.browser`); ``leaderboard``: RULER's table, recomputed
+    (`book.leaderboard`); ``models`` and ``frontier``: the models measured here (`book.board`).
 
 It also replaces notebooks by their executions (`book.execute`), gives their figures alt texts, and
 copies scripts into the site (`book.vendor`, `book.browser`).
@@ -25,7 +22,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -72,13 +68,6 @@ PROMPT_SECTIONS = (
     "reading",
     "absent",
 )
-
-# Services that run a notebook without an installation.
-LAUNCHERS = {
-    "binderhub_url": "https://mybinder.org",
-    "colab_url": "https://colab.research.google.com",
-    "notebook_interface": "jupyterlab",
-}
 
 CAPTION = "*Means with 95% intervals; n is the number of answers. How they were measured follows.*"
 
@@ -148,22 +137,6 @@ def use_svg(notebook: Any) -> list[str]:
                 del data["image/png"]
                 data["image/svg+xml"] = data.pop(SVG)
     return alts
-
-
-def replace_downloads(site: Path) -> None:
-    """Replace the notebooks that pages offer for download by their executed versions."""
-    for page in execute.pages():
-        notebook = execute.executed(page)
-        if notebook is None:
-            continue
-        for key in set(notebook.metadata) - {"kernelspec", "language_info", "widgets"}:
-            del notebook.metadata[key]
-        for cell in notebook.cells:
-            cell.metadata.pop("papermill", None)
-            for output in cell.get("outputs", []):
-                output.get("data", {}).pop(SVG, None)
-        text = json.dumps(notebook, ensure_ascii=False, indent=1)
-        (site / "_sources" / f"{page}.ipynb").write_text(f"{text}\n", "utf-8")
 
 
 def describe(app: Sphinx, doctree: nodes.document) -> None:
@@ -362,32 +335,18 @@ class Episode(Generated):
         yield "`````````"
 
 
-class Needle(Generated):
-    """The controls of the page "Move the needle"."""
+class Page(Generated):
+    """The generated part of one page."""
+
+    required_arguments = 1
 
     def lines(self) -> Iterator[str]:
-        yield from raw(browser.controls(f"{self.root}_static/needle"))
-
-
-class Leaderboard(Generated):
-    """RULER's table as the explorer's leaderboard."""
-
-    def lines(self) -> Iterator[str]:
-        yield from raw(explorer.board(self.root))
-
-
-class Board(Generated):
-    """The averages of the four models measured for this book."""
-
-    def lines(self) -> Iterator[str]:
-        yield from board.models()
-
-
-class Frontier(Generated):
-    """Two small models on the frontier tasks."""
-
-    def lines(self) -> Iterator[str]:
-        yield from board.frontier()
+        page = self.arguments[0]
+        if page == "needle":
+            return raw(browser.controls(f"{self.root}_static/needle"))
+        if page == "leaderboard":
+            return raw(explorer.board(self.root))
+        return board.models() if page == "models" else board.frontier()
 
 
 # --- The reference ---------------------------------------------------------------------------
@@ -445,30 +404,25 @@ def prepare(app: Sphinx, config: Any) -> None:
         config.html_theme_options |= {
             "repository_url": repository,
             "repository_branch": os.environ.get("RULER_BOOK_BRANCH", "main"),
-            "launch_buttons": LAUNCHERS,
         }
 
 
 def tidy_page(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], tree: Any
 ) -> None:
-    """Remove outdated roles of the literature, and launch buttons outside ``notebooks/``."""
+    """Remove outdated roles of the literature."""
     if "body" in context:
         # Screen readers expect no list here, and ARIA 1.2 has no role for its entries.
         body = context["body"].replace(' role="doc-biblioentry"', "")
         context["body"] = body.replace('role="list" class="citation-list"', 'class="citation-list"')
-    if not pagename.startswith("notebooks/"):
-        buttons = context.get("header_buttons", [])
-        context["header_buttons"] = [one for one in buttons if one.get("label") != "launch-buttons"]
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Write the explorer, the leaderboard, the downloads and the files of "Move the needle"."""
+    """Write the explorer, the leaderboard and the files of "Move the needle"."""
     if error is None and app.builder.format == "html":
         site = Path(app.outdir)
         explorer.write(site)
         explorer.write_board(site)
-        replace_downloads(site)
         browser.make(site / "_static" / "needle")
 
 
@@ -478,10 +432,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ruler-example", Example)
     app.add_directive("ruler-prompts", Prompts)
     app.add_directive("ruler-episode", Episode)
-    app.add_directive("ruler-needle", Needle)
-    app.add_directive("ruler-leaderboard", Leaderboard)
-    app.add_directive("ruler-board", Board)
-    app.add_directive("ruler-frontier", Frontier)
+    app.add_directive("ruler-page", Page)
     app.add_role("ruler-link", Link())
     # Jupyter Book sets this value even if its extension is not loaded.
     app.add_config_value("comments_config", {}, "")

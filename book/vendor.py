@@ -5,7 +5,7 @@ in git), those of the build to ``_build/vendor``::
 
     python -m book.vendor
 
-Each package is pinned by version and by the SHA-512 of its archive.
+``vendor.toml`` lists the packages, pinned by version and by the SHA-512 of their archives.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rulerlib.errors import DataError
@@ -53,75 +54,14 @@ class Package:
     version: str
     integrity: str
     folder: str
-    keep: tuple[str, ...]
+    keep: Sequence[str]
     strip: str = "package/"
 
 
-WIDGETS = Package(
-    "@jupyter-widgets/html-manager",
-    "1.0.15",
-    "sha512-5thBIV6ymNgmPVOHvzx+gGy8ZSKmSazhtGw4/c4xJDVzRhG9PTeQsRjF3FUTopvFi//SABeNz1yp47bCrJ3CQA==",
-    "@jupyter-widgets/html-manager",
-    ("package/dist/embed-amd.js", "package/dist/embed.js.LICENSE.txt"),
-)
+LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
-# The icons of buttons.
-FONTS = tuple(
-    f"package/dist/{name}.woff2"
-    for name in ("1551f4f60c37af51121f", "7a3337626410ca2f4071", "d878b0a6a1144760244f")
-)
-
-PACKAGES = (
-    Package(
-        "mathjax",
-        "3.2.2",
-        "sha512-Bt+SSVU8eBG27zChVewOicYs7Xsdt40qm4+UpHyX7k0/O9NliPc+x77k1/FEsPsjKPZGJvtRZM1vO+geW0OhGw==",
-        "mathjax",
-        (
-            "package/LICENSE",
-            "package/es5/tex-chtml.js",
-            "package/es5/output/chtml/fonts/woff-v2/",
-            # Loaded if a reader turns on MathJax's explorer or speech.
-            "package/es5/a11y/",
-            "package/es5/input/mml.js",
-            "package/es5/input/tex/extensions/",
-            "package/es5/sre/mathmaps/base.json",
-            "package/es5/sre/mathmaps/en.json",
-            "package/es5/sre/mathmaps/nemeth.json",
-        ),
-        strip="package/es5/",
-    ),
-    Package(
-        "requirejs",
-        "2.3.8",
-        "sha512-7/cTSLOdYkNBNJcDMWf+luFvMriVm7eYxp4BcFCsAX0wF421Vyce5SXP17c+Jd5otXKGNehIonFlyQXSowL6Mw==",
-        "requirejs",
-        ("package/require.js",),
-    ),
-    WIDGETS,
-    # Modules look for the fonts in their own folders, see book/_static/widgets.js.
-    replace(WIDGETS, keep=FONTS),
-    replace(WIDGETS, keep=FONTS, folder="@jupyter-widgets", strip="package/dist/"),
-    Package(
-        "@huggingface/tokenizers",
-        "0.2.0",
-        "sha512-LidMHe1FpcSYH4vcSjXooda34pC0M8m1gmDOv7SQi6Iv+ib1zX7J3sHBCC9/3FPCkn2k1b55FneVqMRxrr99pg==",
-        "@huggingface/tokenizers",
-        ("package/LICENSE", "package/dist/tokenizers.min.mjs"),
-    ),
-)
-"""Packages that the site serves."""
-
-TOOLS = (
-    Package(
-        "wabt",
-        "1.0.39",
-        "sha512-ba+dRL/75VQQY7RkU/CgriGbkoWAfS8TDyUlJfJhJ8KhtXgMl5dhNvoPNUcQ9IWRhW8u41glMSuZeTvsYq2rRg==",
-        "wabt",
-        ("package/LICENSE", "package/index.js"),
-    ),
-)
-"""Packages that the build needs."""
+PACKAGES, TOOLS = ([Package(**each) for each in LISTED[name]] for name in ("site", "build"))
+"""Packages that the site serves, and those that the build needs."""
 
 
 def fetch(folder: Path = FOLDER, packages: Sequence[Package] = PACKAGES) -> bool:
@@ -168,7 +108,7 @@ def unpack(package: Package, data: bytes, target: Path) -> None:
         raise DataError(f"{package.name} {package.version} has the wrong hash: {digest}.")
     with tarfile.open(fileobj=io.BytesIO(data)) as archived:
         for member in archived:
-            if member.isfile() and member.name.startswith(package.keep):
+            if member.isfile() and member.name.startswith(tuple(package.keep)):
                 path = target / member.name.removeprefix(package.strip).removeprefix("package/")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(archived.extractfile(member).read())

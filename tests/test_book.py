@@ -73,7 +73,7 @@ def test_the_claim_of_the_first_page_follows_from_the_published_table():
     counts = [len(again), whole.sum(), less.sum(), quarter.sum(), (~whole & ~less).sum()]
     for name in ("README.md", "book/index.md"):
         text = (ROOT / name).read_text("utf-8")
-        sentences = re.search(r"Of \d+ models.+?measured that far", text, re.DOTALL)[0]
+        sentences = re.search(r"Of \d+ entries.+?measured that far", text, re.DOTALL)[0]
         assert [int(number) for number in re.findall(r"\d+", sentences)] == counts, name
     picture = (ROOT / "book" / "images" / "front.svg").read_text("utf-8")
     shown = re.findall(r"<title>(.+?): claims (\w+), uses (.+?)</title>", picture)

@@ -58,7 +58,7 @@ def needles(output):
     """Return the papermill command of a small needle run."""
     return [
         "papermill", ROOT / "notebooks" / "niah.ipynb", output,
-        "-p", "length", "1024", "-p", "num_lengths", "1", "-p", "num_samples", "6",
+        "-p", "length", "512", "-p", "num_lengths", "1", "-p", "num_samples", "6",
         "-p", "tasks", "niah_single_2", "-y", "{study: [], engine_options: {batch_size: 1}}",
     ]  # fmt: skip
 
@@ -114,7 +114,7 @@ def test_a_killed_run_resumes_to_the_same_answers(whole, tmp_path):
 
 
 def test_compare_reaches_its_verdict(tmp_path):
-    small = ["--lengths", "1024", "--tasks", "niah_single_1,niah_single_2", "--margin", "15"]
+    small = ["--lengths", "512", "--tasks", "niah_single_1,niah_single_2", "--margin", "20"]
     same = ["model=lille", "model=lille,batch_size=1"]
     code, output = finish(command("rulerlib", "compare", *same, *small, folder=tmp_path))
     assert code == 0, output

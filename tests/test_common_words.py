@@ -24,10 +24,8 @@ pytest.importorskip("wordfreq")
 LANGUAGES = ("da", "en")
 
 OPENING = {
-    "da": "Her er en nummereret liste over ord. Nogle af ordene forekommer flere gange end andre."
-    " Læg mærke til dem, der forekommer flest gange.\n",
-    "en": "Here is a numbered list of words. Some words occur more often than others."
-    " Take note of those that occur most often.\n",
+    "da": re.compile(r"Her er en nummereret liste over ord\..+\n"),
+    "en": re.compile(r"Here is a numbered list of words\..+\n"),
 }
 QUESTION = {
     "da": re.compile(r"\nSpørgsmål: Hvilke (\d+) ord forekommer flest gange i listen ovenfor\?"),
@@ -50,16 +48,14 @@ def read(listing: str) -> list[str]:
 
 def parts(sample: Sample) -> tuple[str, str]:
     """The worked example (or nothing) and the prompt proper."""
-    at = sample.input.rindex(OPENING[sample.language])
-    return sample.input[:at], sample.input[at:]
+    *_, opening = OPENING[sample.language].finditer(sample.input)
+    return sample.input[: opening.start()], sample.input[opening.start() :]
 
 
 def listed(prompt: str, language: str) -> tuple[list[str], int, str]:
     """The list, the number of words to name, and the text after the question."""
-    assert prompt.startswith(OPENING[language])
-    question = QUESTION[language].search(prompt)
-    assert question
-    words = read(prompt[len(OPENING[language]) : question.start()])
+    opening, question = OPENING[language].match(prompt), QUESTION[language].search(prompt)
+    words = read(prompt[opening.end() : question.start()])
     return words, int(question[1]), prompt[question.end() :]
 
 

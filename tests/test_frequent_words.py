@@ -1,7 +1,7 @@
 """Frequent words: an independent reader counts them and finds the gold answers.
 
-The reader knows only the published format of the prompts, written down below as patterns. It
-imports nothing from the task.
+The reader knows only how the published format of the prompts is divided, and imports nothing from
+the task.
 """
 
 from __future__ import annotations
@@ -19,18 +19,8 @@ from rulerlib.samples import Sample
 LANGUAGES = ("da", "en")
 
 PROMPT = {
-    "da": re.compile(
-        r"Læs den følgende kodede tekst, .+\. Find de tre kodeord, der forekommer oftest\.\n"
-        r"([a-z. ]+)\n"
-        r"Spørgsmål: Giv ingen forklaring\. Se bort fra prikkerne '\.\.\.'\. Hvilke tre kodeord"
-        r" forekommer oftest i den kodede tekst ovenfor\?"
-    ),
-    "en": re.compile(
-        r"Read the coded text that follows .+\. Find the three coded words that occur most"
-        r" often\.\n([a-z. ]+)\n"
-        r"Question: Give no explanation\. Ignore the dots '\.\.\.'\. Which three coded words"
-        r" occur most often in the coded text above\?"
-    ),
+    "da": re.compile(r"Læs den følgende kodede tekst, .+\n([a-z. ]+)\nSpørgsmål: .+\?"),
+    "en": re.compile(r"Read the coded text that follows .+\n([a-z. ]+)\nQuestion: .+\?"),
 }
 
 

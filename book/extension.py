@@ -39,18 +39,17 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from book import board, browser, execute, explorer, vendor
-from rulerlib import languages, tasks
+from rulerlib import languages, show, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.memory.suites import Recipe
 from rulerlib.plots import SVG
-from rulerlib.samples import Sample
 
 ROOT = Path(__file__).parent.parent
 LOGGER = logging.getLogger(__name__)
 
-# Characters shown of the beginning and the end of an example; facts shown of an episode, in
-# addition to those that the answer needs.
-SHOWN, FACTS = 420, 5
+# Characters shown at the beginning, at the end and around each needle of an example; facts shown of
+# an episode, in addition to those that the answer needs.
+SHOWN, FACTS = 240, 5
 
 # The longest value that the reference shows, in characters.
 LONGEST_VALUE = 200
@@ -235,52 +234,10 @@ class Example(Generated):
             sample = data[self.options.get("index", 1)]
             yield f"````````{{tab-item}} {language.name}"
             yield f":sync: {code}"
-            yield ""
-            prompt = shortened(sample.input + sample.answer_prefix, answers(sample))
-            yield from in_language(code, fenced(prompt))
-            yield ""
-            wanted = ", ".join(f"`{output}`" for output in sample.outputs)
-            yield f"Reference: {wanted}"
+            yield from raw(show.sample(sample, SHOWN)._repr_html_())
             yield "````````"
         yield "`````````"
         yield "``````````"
-
-
-def answers(sample: Sample) -> list[tuple[int, int]]:
-    """Return the character spans of references, operands, and needles without a value."""
-    places: dict[str, tuple[int, int]] = {}
-    for part in sample.parts_of("value"):
-        places.setdefault(sample.input[part.start : part.end], (part.start, part.end))
-    steps = [
-        (part.start, part.end)
-        for part in sample.parts_of("operand", "needle")
-        if part.role == "operand" or part.value is None
-    ]
-    return [places[output] for output in sample.outputs if output in places] + steps
-
-
-def shortened(text: str, places: list[tuple[int, int]]) -> str:
-    """Return the beginning and the end of a text, and the surroundings of some spans."""
-    if len(text) <= 2 * SHOWN:
-        return text
-    keep = [(0, SHOWN), (len(text) - SHOWN, len(text))]
-    keep += [(max(0, start - 120), min(len(text), end + 60)) for start, end in places]
-    pieces: list[str] = []
-    done = 0
-    for begin, end in sorted(keep):
-        if end <= done:
-            continue
-        begin = max(begin, done)
-        # Whole words only.
-        while begin > done and not text[begin - 1].isspace():
-            begin -= 1
-        while end < len(text) and not text[end].isspace():
-            end += 1
-        if begin > done:
-            pieces.append(" [...] ")
-        pieces.append(text[begin:end])
-        done = end
-    return "".join(pieces)
 
 
 class Prompts(Generated):

@@ -12,8 +12,8 @@ Answers can be unpacked into runs, which notebooks show without querying a model
 
 The answers to the studies of pages are in ``book/results/studies/``. To measure and pack one::
 
-    papermill notebooks/niah.ipynb runs/niah.ipynb -f params/book/niah.yaml -p study_samples 20
-    python -m book.stored --study niah runs
+    papermill notebooks/niah.ipynb runs/niah.ipynb -f params/book/niah.yaml
+    python -m book.stored --pack runs/studies/niah/smollm2+dtype=float32 book/results/studies/niah
 
 The questions are rebuilt from the settings, and their hashes are checked. A run with the same
 settings finds every answer; a run with more samples or lengths queries the model only for the rest.
@@ -267,10 +267,8 @@ def _write(part: AnsweredCell, runs: str | Path, engine: models.Model) -> Path:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--study":
-        name, runs_folder = sys.argv[2:]
-        [of_model] = Path(runs_folder, "studies", name).iterdir()
-        pack(of_model, STUDIES / name)
+    if sys.argv[1] == "--pack":
+        pack(*map(Path, sys.argv[2:]))
     else:
         stored_folder, runs_folder = sys.argv[1:]
         for written in unpack(stored_folder, runs_folder):

@@ -284,30 +284,27 @@ class Tables:
             95% interval, from those of the means (`rulerlib.intervals.recovered`): the samples
             of two languages are drawn apart. Empty if no task was measured in both.
         """
-        import pandas as pd
 
         from rulerlib import analysis
         from rulerlib.intervals import recovered
 
-        keys = ["model", "task", "length"]
+        keys, names = ["model", "task", "length"], ["mean", "low", "high"]
         ours, theirs = (
             self.accuracy[self.accuracy["language"] == code] for code in (first, second)
         )
-        found = []
-        for row in ours.merge(theirs, on=keys, suffixes=("", " other")).to_dict("records"):
-            one, other = (
-                tuple(row[f"{name}{end}"] for name in ("mean", "low", "high"))
-                for end in ("", " other")
-            )
-            low, high = recovered(one, other, 0.0)
-            found.append(
-                {key: row[key] for key in keys}
-                | {"n": min(row["n"], row["n other"]), first: one[0], second: other[0]}
-                | {"difference": one[0] - other[0], "low": low, "high": high}
-            )
-        if not found:
+        both = ours.merge(theirs, on=keys, suffixes=("", " other"))
+        if both.empty:
             return analysis.nothing(f"Not asked in both {first} and {second}.")
-        return pd.DataFrame(found)
+        others = [f"{name} other" for name in names]
+        ends = [
+            recovered(tuple(one), tuple(other), 0.0)
+            for one, other in zip(both[names].to_numpy(), both[others].to_numpy(), strict=True)
+        ]
+        found = both[keys].assign(n=both[["n", "n other"]].min(axis=1))
+        found[first], found[second] = both["mean"], both["mean other"]
+        found["difference"] = found[first] - found[second]
+        found[["low", "high"]] = ends
+        return found
 
     @property
     def reach(self) -> pd.DataFrame:

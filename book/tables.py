@@ -17,7 +17,6 @@ import platform
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -325,12 +324,6 @@ class Tables:
             reached = str(effective(averages, THRESHOLD, "unbroken"))
             rows.append({**dict(zip(keys, names, strict=True)), "up to": reached})
         return pd.DataFrame(rows)
-
-    def parts(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield the parts of a table by some columns, with titles such as ``lille, da, 1,000``."""
-        for values, part in getattr(self, name).groupby(list(by), sort=False):
-            texts = (f"{v:,}" if isinstance(v, Integral) else str(v) for v in values)
-            yield ", ".join(texts), part
 
 
 def main(arguments: Sequence[str]) -> None:

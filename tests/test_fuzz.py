@@ -72,7 +72,7 @@ def test_damaged_files_are_read_or_refused_in_one_sentence(make, reader, count, 
         path.write_bytes(damaged(whole, random.Random(number)))
         sentence = "Done."
         try:
-            with within(60):
+            with within(300):
                 reader(path)
         except RulerError as error:
             sentence = str(error)

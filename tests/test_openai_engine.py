@@ -143,7 +143,7 @@ def test_ctrl_c_does_not_wait_for_the_server(serve):
 
     server = serve(plan, hang=600.0)
     going = load(server, timeout=600.0).generate(questions(3))
-    with within(20), pytest.raises(KeyboardInterrupt):
+    with within(120), pytest.raises(KeyboardInterrupt):
         next(going)
     signal.signal(signal.SIGINT, before)
 

@@ -18,6 +18,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 
+# Of a needle run; enough that it is still running when it is killed after two.
+SAMPLES = 30
+
 
 SILENT = """
 class Silent:
@@ -58,7 +61,7 @@ def needles(output):
     """Return the papermill command of a small needle run."""
     return [
         "papermill", ROOT / "notebooks" / "niah.ipynb", output,
-        "-p", "length", "512", "-p", "num_lengths", "1", "-p", "num_samples", "6",
+        "-p", "length", "512", "-p", "num_lengths", "1", "-p", "num_samples", str(SAMPLES),
         "-p", "tasks", "niah_single_2", "-y", "{study: [], engine_options: {batch_size: 1}}",
     ]  # fmt: skip
 
@@ -88,8 +91,8 @@ def test_a_needle_run_from_notebook_to_heatmap(whole):
     ]
     assert any("heatmap" in source for source in pictures)
     records = [json.loads(line) for line in answers(whole)]
-    assert [record["index"] for record in records] == [0, 1, 2, 3, 4, 5]
-    assert sum(record["outputs"][0] in record["pred"] for record in records) >= 4
+    assert [record["index"] for record in records] == [*range(SAMPLES)]
+    assert sum(record["outputs"][0] in record["pred"] for record in records) >= SAMPLES / 2
 
 
 def test_a_killed_run_resumes_to_the_same_answers(whole, tmp_path):
@@ -102,7 +105,7 @@ def test_a_killed_run_resumes_to_the_same_answers(whole, tmp_path):
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     finish(process)
-    assert 2 <= len(answers(tmp_path)) < 6
+    assert 2 <= len(answers(tmp_path)) < SAMPLES
     code, output = finish(command(*needles("again.ipynb"), folder=tmp_path))
     assert code == 0, output
     keys = ("index", "pred", "outputs")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from rulerlib import checkpoints
 from rulerlib.tokens import thousands
 
 RESULTS = Path(__file__).parent / "results"
@@ -21,6 +22,18 @@ THRESHOLD = 85.6
 
 # The rows of the table of frontier tasks, a task of each family.
 FRONTIER = ("graphwalks", "mrcr", "records", "ladder", "associations", "trace")
+
+
+def fetched() -> Iterator[str]:
+    """Yield the table of the models in the package index."""
+    yield "| name | what it is | licence | window | languages | download |"
+    yield "|---|---|---|---:|---|---:|"
+    for name, model in checkpoints.MODELS.items():
+        about = model["about"].rpartition(", of ")[0] + ("" if model["chat"] else ", a base model")
+        terms = f"[{model['licence']}]({model['terms']})" if "terms" in model else model["licence"]
+        own = ", ".join(model["languages"])
+        size = f"{model['size'] / 1e6:,.0f} MB"
+        yield f"| `{name}` | {about} | {terms} | {model['window']:,} | {own} | {size} |"
 
 
 def models() -> Iterator[str]:

@@ -12,7 +12,8 @@ Directives:
     A small episode of a memory suite in every language.
 ``{ruler-page} needle``
     The controls of "Move the needle" (`book.browser`); ``leaderboard``: RULER's table, recomputed
-    (`book.leaderboard`); ``models`` and ``frontier``: the models measured here (`book.board`).
+    (`book.leaderboard`); ``models`` and ``frontier``: the models measured here, and ``fetched``:
+    those in the package index (`book.board`).
 
 It also replaces notebooks by their executions (`book.execute`), gives their figures alt texts, and
 copies scripts into the site (`book.vendor`, `book.browser`).
@@ -303,7 +304,8 @@ class Page(Generated):
             return raw(browser.controls(f"{self.root}_static/needle"))
         if page == "leaderboard":
             return raw(explorer.board(self.root))
-        return board.models() if page == "models" else board.frontier()
+        tables = {"models": board.models, "frontier": board.frontier, "fetched": board.fetched}
+        return tables[page]()
 
 
 # --- The reference ---------------------------------------------------------------------------

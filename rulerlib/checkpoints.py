@@ -216,6 +216,9 @@ def limit(name: str) -> int | None:
     MissingExtraError
         If it is a hub name and `huggingface_hub` is not installed.
     """
+    if name in MODELS:
+        # Without downloading it.
+        return int(MODELS[name]["window"])
     config = read_json(small_files(name) / "config.json", name)
     config |= config.get("text_config") or {}
     lengths = [config[key] for key in LENGTH_KEYS if config.get(key)]

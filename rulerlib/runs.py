@@ -368,12 +368,12 @@ class Run:
 
     def _check_limit(self, parameter: str, length: int) -> None:
         """Check a length against the model's limit, and the format against its tokenizer."""
-        self.format.frame(self.loaded_engine.tokenizer)
         limit = self.loaded_engine.limit
         if limit is not None and length > limit - self.format.thinking_tokens:
             most = limit - self.format.thinking_tokens
             allowed = f"at most {most}, the limit of '{self.model}' without thinking"
             raise ParameterError(parameter, length, allowed)
+        self.format.frame(self.loaded_engine.tokenizer)
 
     def _fits(self, cell: Cell, parameter: str, longest: int) -> bool:
         """Return whether a cell's length is long enough for its task; the longest has to be."""

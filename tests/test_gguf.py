@@ -14,6 +14,7 @@ from gguf import GGUFWriter, TokenType
 from rulerlib import checkpoints, gguf, models, tokens
 from rulerlib.errors import ParameterError
 from rulerlib.models import Request
+from rulerlib.runs import Run
 
 # A byte-level vocabulary: GPT-2's letters for bytes, a few merges, and two special tokens.
 LETTERS = [chr(byte) for byte in (*range(33, 127), *range(161, 173), *range(174, 256))]
@@ -94,7 +95,8 @@ def index(tmp_path, monkeypatch, file):
     model = {
         "about": "Tiny, F32, of tiny 1.0.0", "licence": "no rights reserved", "parts": 2,
         "package": "tiny-part{part}", "file": "tiny_part{part}/data/part{part:02}.bin",
-        "version": "1.0.0", "size": len(content), "sha256": hashlib.sha256(content).hexdigest(),
+        "version": "1.0.0", "window": 256, "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
     }  # fmt: skip
     monkeypatch.setitem(checkpoints.MODELS, "tiny", model)
     monkeypatch.setattr(checkpoints, "NAMES", ("lille", "tiny"))
@@ -166,6 +168,13 @@ def test_a_model_is_downloaded_once_after_its_terms_are_accepted(index, file, ca
     monkeypatch.setenv("PIP_FIND_LINKS", "")
     assert checkpoints.folder("tiny") == folder
     assert checkpoints.fingerprint("tiny").startswith("Tiny, F32, of tiny 1.0.0 (sha256 ")
+
+
+def test_a_length_beyond_the_window_is_refused_before_the_download(index, cache):
+    run = Run("niah_single_1", model="tiny", length=512)
+    with pytest.raises(ParameterError, match="length is 512, but must be at most 256"):
+        run.check()
+    assert left(cache) == []
 
 
 def test_a_file_with_the_wrong_hash_is_removed(index, cache, monkeypatch):

@@ -459,13 +459,17 @@ class Local:
         max_model_len: int | None = None,
         device: str = "auto",
     ) -> None:
+        checkpoints.check_name(name)
         self.name = name
-        self._folder = checkpoints.folder(name)
         self._wanted_dtype = one_of("dtype", dtype, DTYPES)
         self._wanted_device = device
         if max_model_len is not None:
             whole_number("max_model_len", max_model_len, 2)
         self._max_model_len = max_model_len
+
+    @cached_property
+    def _folder(self) -> str:
+        return checkpoints.folder(self.name)
 
     @cached_property
     def device(self) -> str:

@@ -69,7 +69,7 @@ PROMPT_SECTIONS = (
     "absent",
 )
 
-CAPTION = "*Means with 95% intervals; n is the number of answers. How they were measured follows.*"
+CAPTION = "*{} Each mean has its 95% interval; n is the number of answers.*"
 
 NOT_EXECUTED = """\
 ```{note}
@@ -103,9 +103,10 @@ def show_execution(app: Sphinx, docname: str, source: list[str]) -> None:
 def results_first(notebook: Any) -> None:
     """Move the first figure of scores, with a caption, to the opening of its page."""
     for number, cell in enumerate(notebook.cells):
-        outputs = cell.get("outputs", [])
-        if "plots." in cell.source and any("image/png" in o.get("data", {}) for o in outputs):
-            caption = nbformat.v4.new_markdown_cell(CAPTION)
+        pictures = [o for o in cell.get("outputs", []) if "image/png" in o.get("data", {})]
+        if "plots." in cell.source and pictures:
+            alt = pictures[0].metadata.get("image/png", {}).get("alt", "Figure.")
+            caption = nbformat.v4.new_markdown_cell(CAPTION.format(alt))
             notebook.cells[1:1] = [notebook.cells.pop(number), caption]
             return
 

@@ -42,6 +42,9 @@ _ASKED = ("needle", "hop", "document")
 
 REFERENCE, EMPTY = "Reference:", "(empty)"
 
+LIGHTER = "0.75"
+"""The opacity of intervals behind a value."""
+
 
 def run(run: Run) -> Html:
     """Return two lines on the questions, model and decoding of a run.
@@ -269,7 +272,9 @@ def _aligned(styler: Any, numbers: Sequence[int]) -> Any:
     """
     # Let names wrap, which are often wider than the numbers below them.
     rules = [{"selector": "th.col_heading", "props": "white-space: normal"}]
-    for place in range(styler.data.shape[1]):
+    for place, name in enumerate(styler.columns):
+        if INTERVAL in str(name):
+            rules.append({"selector": f"td.col{place}", "props": f"opacity: {LIGHTER}"})
         widest = styler.data.iloc[:, place].astype(str).str.len().max()
         style = "white-space: nowrap" if widest <= SHORT else "min-width: 10em"
         if place in numbers:
@@ -362,6 +367,11 @@ def _said(value: Any) -> str:
     return "–" if value is None or value != value or value == "" else str(value)
 
 
+def _second_line_lighter(cell: str) -> str:
+    first, _, second = cell.partition("\n")
+    return f"{first}\n<span style='opacity:{LIGHTER}'>{second}</span>" if second else first
+
+
 def grid(
     values: pd.DataFrame,
     rows: str,
@@ -400,6 +410,7 @@ def grid(
     }
     wide = wide.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
     styler = table(wide.rename_axis(columns=None).reset_index(), folded=False)
+    styler = styler.format(_second_line_lighter, subset=list(styler.columns[1:]))
     in_lines = [{"selector": "td.data", "props": "white-space: pre"}]
     # These headings are values, such as names of tasks.
     styler = _aligned(styler.format_index(escape="html", axis=1), range(1, 1 + len(heads)))

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from rulerlib.compare import AS_GOOD, UNDECIDED, Gate
-from rulerlib.predict import Progress
+from rulerlib.predict import progress_bar
 
 # First and second rate, whether paired, and how many questions at most.
 BREAKS = [
@@ -65,7 +65,7 @@ def main() -> None:
     print("| A, B | answers | verdict | share of runs | median | 95% | the other rule |")
     print("|---|---|---|---|---|---|---|")
     rows = [*BREAKS, *SAME, *ALIKE]
-    with Progress(len(rows) * runs, "comparisons") as bar:
+    with progress_bar(len(rows) * runs, "comparisons") as bar:
         for first, second, paired, most in rows:
             rng, seen, others, verdicts = np.random.default_rng(1), [], [], []
             for _ in range(runs):

@@ -19,7 +19,7 @@ import pandas as pd
 
 from rulerlib.analysis import THRESHOLD
 from rulerlib.effective import QUERIES, SHARE, Search, shared_queries
-from rulerlib.predict import Progress
+from rulerlib.predict import progress_bar
 from rulerlib.tasks import RULER
 
 # How much easier than the average a task is, in log odds; and how many references it has.
@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
     work, rows = functools.partial(searched, given=given), []
-    with Progress(given.models, "models") as bar, multiprocessing.Pool(given.processes) as pool:
+    with progress_bar(given.models, "models") as bar, multiprocessing.Pool(given.processes) as pool:
         for row in pool.imap(work, range(given.models), chunksize=10):
             rows.append(row)
             bar.update(1)

@@ -38,7 +38,7 @@ from rulerlib.errors import (
     values_of,
     whole_number,
 )
-from rulerlib.predict import Progress
+from rulerlib.predict import progress_bar
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.scores import task_label
@@ -193,7 +193,7 @@ def asked(
         raise ParameterError("tokenizer", names, "the same for both, or their prompts differ")
     gate = Gate([task_label(cell.settings()) for cell in runs_a[0].cells], margin)
     rounds, before = list[pd.DataFrame](), 0
-    with Progress(max_samples, "A and B") as bar:
+    with progress_bar(max_samples, "A and B") as bar:
         while gate.verdict == UNDECIDED and before < max_samples:
             # A quarter more each time.
             count = min(max_samples, before + max(1, before // 4))

@@ -39,7 +39,7 @@ from rulerlib.analysis import THRESHOLD, read_predictions
 from rulerlib.betting import NEEDED, Wealth
 from rulerlib.compare import answered, drawn, given_model, options, runs_of, scored
 from rulerlib.errors import ParameterError, number, values_of, whole_number
-from rulerlib.predict import Progress
+from rulerlib.predict import progress_bar
 from rulerlib.tasks import names, resolve
 from rulerlib.tokens import thousands
 
@@ -303,7 +303,7 @@ def find(
         return float(answered(run, number * size, (number + 1) * size)["value"].mean())
 
     search = Search(chosen, lengths, threshold, shared)
-    with Progress(round(share * search.design), f"effective length {search}") as bar:
+    with progress_bar(round(share * search.design), f"effective length {search}") as bar:
         for length in search.rounds(share):
             before, rounds = search.spent, int(search.counts[search.lengths.index(length), 0])
             try:

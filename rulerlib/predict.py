@@ -31,7 +31,7 @@ from rulerlib.store import Answers, read_metadata, read_settings
 # The versions of these packages are recorded; another version may give other answers.
 PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "openai")
 
-# The form of the progress bar, see `Progress`.
+# The form of the progress bar, see `progress_bar`.
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar:24}| {elapsed}<{remaining}"
 
 GREEDY = Decoding()
@@ -47,7 +47,7 @@ def predict(
     format: PromptFormat | None = None,  # noqa: A002
     decoding: Decoding = GREEDY,
     num_samples: int | None = None,
-    progress: Progress | None = None,
+    progress: tqdm | None = None,
     weight: float = 1.0,
     cell: Mapping[str, Any] | None = None,
 ) -> Path:
@@ -72,7 +72,7 @@ def predict(
     num_samples
         Ask only the first questions. Default: all.
     progress, weight
-        A progress bar, and how much each answer counts on it.
+        A `progress_bar`, and how much each answer counts on it.
     cell
         The settings of the cell, to be recorded with the answers.
 
@@ -132,15 +132,15 @@ def predict(
         "dataset": about,
         "cell": cell and dict(cell),
     }
-    progress = progress or Progress(0, "", quiet=True)
+    bar = progress or progress_bar(0, "", quiet=True)
     stored = Answers(path, settings)
     asked = [(sample, repeat) for sample in samples for repeat in range(decoding.samples)]
     if stored.in_order and all(stored.has(*each) for each in asked):
-        progress.skip(weight * len(asked))
+        skip(bar, weight * len(asked))
         return path
 
     with stored.writing():
-        progress.skip(weight * sum(stored.has(*each) for each in asked))
+        skip(bar, weight * sum(stored.has(*each) for each in asked))
         for batch in _batches(samples, batch_size, stored, decoding.samples):
             requests = (
                 request(sample, frame, max_new_tokens, decoding, repeat) for sample, repeat in batch
@@ -154,7 +154,7 @@ def predict(
                     if not stored.has(sample, repeat):
                         number = repeat if decoding.samples > 1 else None
                         stored.append(record(sample, answer, frame, number, chosen))
-                        progress.update(weight)
+                        bar.update(weight)
             missing = sum(not stored.has(*each) for each in batch)
             if missing:
                 raise RuntimeError(f"{model.name} left {missing} requests without an answer")
@@ -294,8 +294,8 @@ def record(
     )
 
 
-class Progress(tqdm):  # type: ignore[misc]
-    """A tqdm bar, which in a notebook is one line of text that is updated in place.
+def progress_bar(total: float, label: str, quiet: bool = False) -> Any:
+    """Return a tqdm bar, which in a notebook is one line of text that is updated in place.
 
     An executed notebook shows tqdm's own widget at 0% and its text bar as hundreds of lines.
 
@@ -308,28 +308,23 @@ class Progress(tqdm):  # type: ignore[misc]
     quiet
         Whether to show no bar.
     """
+    line = None if quiet else _notebook_line()
+    bar = tqdm(
+        total=total, desc=label, disable=quiet or (line is None and not sys.stderr.isatty()),
+        file=sys.stderr if line is None else io.StringIO(),
+        bar_format=_FORMAT, mininterval=0.5, miniters=0, smoothing=0,
+    )  # fmt: skip
+    if line is not None:
+        bar.display = lambda *_, **__: line.update({"text/plain": str(bar)}, raw=True)
+        bar.refresh()
+    return bar
 
-    def __init__(self, total: float, label: str, quiet: bool = False) -> None:
-        self._line = None if quiet else _notebook_line()
-        hidden = quiet or (self._line is None and not sys.stderr.isatty())
-        file = sys.stderr if self._line is None else io.StringIO()
-        super().__init__(
-            total=total, desc=label, disable=hidden, file=file, bar_format=_FORMAT,
-            mininterval=0.5, miniters=0, smoothing=0,
-        )  # fmt: skip
 
-    def skip(self, weight: float) -> None:
-        """Count work that was done before and took no time."""
-        if not self.disable:
-            self.initial += weight
-            self.update(weight)
-
-    def display(self, msg: str | None = None, pos: int | None = None) -> None:
-        """Draw the bar."""
-        if self._line is None:
-            super().display(msg, pos)
-        else:
-            self._line.update({"text/plain": str(self)}, raw=True)
+def skip(bar: Any, weight: float) -> None:
+    """Count work on a progress bar that was done before and took no time."""
+    if not bar.disable:
+        bar.initial += weight
+        bar.update(weight)
 
 
 def _notebook_line() -> Any:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import Field
+from tqdm.std import tqdm
 
 from rulerlib import checkpoints, files, languages, models, samples, store, tasks
 from rulerlib import predict as prediction
@@ -26,7 +27,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import LARGEST, LONGEST, ParameterError, notebook_parameters, one_of, validated
 from rulerlib.files import digest
 from rulerlib.haystack import read_texts
-from rulerlib.predict import Progress
+from rulerlib.predict import progress_bar
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction, Sample
 from rulerlib.store import Cell, Given
@@ -479,12 +480,12 @@ class Run:
             self.questions(cell)
         # Attention makes long prompts slower still, by an unknown factor.
         tokens = sum(cell.length * self.count(cell) for cell in cells)
-        with Progress(tokens * self.decoding.samples, title) as bar:
+        with progress_bar(tokens * self.decoding.samples, title) as bar:
             for cell in cells:
                 self.ask(cell, self.count(cell), progress=bar)
         return [self.answers(cell) for cell in cells]
 
-    def ask(self, cell: Cell, count: int, progress: Progress | None = None) -> None:
+    def ask(self, cell: Cell, count: int, progress: tqdm | None = None) -> None:
         """Ask the first questions of a cell, see `rulerlib.predict.predict`."""
         questions = self.questions(cell)
         as_made = self._is_given(cell) and self.format == PromptFormat()

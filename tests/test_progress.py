@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from rulerlib.predict import Progress
+from rulerlib.predict import progress_bar, skip
 
 
 class Terminal(io.StringIO):
@@ -17,8 +17,8 @@ class Terminal(io.StringIO):
 
 def test_skipped_work_does_not_count_as_speed(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with Progress(100, "da") as bar:
-        bar.skip(50)
+    with progress_bar(100, "da") as bar:
+        skip(bar, 50)
         assert "da:  50%" in str(bar)
         assert str(bar).endswith("<?"), "the time left is not known yet"
         bar.start_t -= 10
@@ -41,7 +41,7 @@ def test_a_notebook_shows_one_line_that_is_updated(monkeypatch):
 
     monkeypatch.setattr(IPython, "get_ipython", Handle)
     monkeypatch.setattr(module, "display", lambda *_, **options: options["display_id"] and Handle())
-    with Progress(4, "da") as bar:
+    with progress_bar(4, "da") as bar:
         for _ in range(4):
             bar.update(1)
     assert drawn[0].startswith("da:   0%")

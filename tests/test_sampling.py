@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from rulerlib import models  # noqa: E402
 from rulerlib.models import Request, drawing_seed  # noqa: E402
-from rulerlib.models.transformers import Sampling  # noqa: E402
+from rulerlib.models.transformers import sampling  # noqa: E402
 from rulerlib.prompts import Decoding  # noqa: E402
 
 LIKELY = [0.05, 0.5, 0.0, 0.15, 0.3]
@@ -24,9 +25,9 @@ def asked(prompt="Hvad?", **decoding):
 
 def drawn(requests, rows, count):
     """Sample repeatedly from the same scores and return the tokens."""
-    sampling = Sampling(requests)
+    processor = sampling(requests, [random.Random(drawing_seed(one)) for one in requests])
     scores = torch.tensor(rows).log()
-    return [sampling(None, scores).argmax(-1).tolist() for _ in range(count)]
+    return [processor(None, scores).argmax(-1).tolist() for _ in range(count)]
 
 
 def shares(tokens):

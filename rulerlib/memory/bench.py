@@ -37,7 +37,7 @@ from rulerlib.memory.suites import SUITES
 from rulerlib.memory.system import Memory, OutsideMemory, Recalled, Recalls, Text
 from rulerlib.memory.work import METRICS, STORE, TABLE, TELEMETRY, Work
 from rulerlib.models import Model
-from rulerlib.predict import Progress
+from rulerlib.predict import progress_bar, skip
 from rulerlib.samples import Sample
 
 BESIDE = ("span_short", "random", "rag", "oracle")
@@ -78,7 +78,7 @@ def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
     readers = check(works)
     files.check_writable(Path(works[0].root).expanduser())
     stopped = dict[str, Work]()
-    with Progress(sum(job.asked for job in works), f"{len(works)} runs", quiet) as bar:
+    with progress_bar(sum(job.asked for job in works), f"{len(works)} runs", quiet) as bar:
         for job in works:
             before = bar.n
             try:
@@ -86,7 +86,7 @@ def run(works: Sequence[Work], quiet: bool = False) -> tuple[str, ...]:
                     run_one(job, readers[job.engine], bar)
             except RulerError as error:
                 stopped.setdefault(str(error), job)
-            bar.skip(job.asked - (bar.n - before))
+            skip(bar, job.asked - (bar.n - before))
     return tuple(f"{job}: {sentence}" for sentence, job in stopped.items())
 
 
@@ -109,7 +109,7 @@ def check(works: Sequence[Work]) -> dict[str, Model]:
     return models
 
 
-def run_one(job: Work, model: Model, progress: Progress | None = None) -> None:
+def run_one(job: Work, model: Model, progress: Any = None) -> None:
     """Run one piece of work: teach and ask its memory, let the model answer, and score.
 
     Raises

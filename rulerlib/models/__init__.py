@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol, cast
 
 from rulerlib import checkpoints, plugins, tokens
 from rulerlib.errors import (
@@ -414,22 +414,6 @@ class Outside:
 # --- Engines that load the weights themselves ----------------------------------------------------
 
 
-class ReadPrompt(NamedTuple):
-    """A request as the model reads it.
-
-    Attributes
-    ----------
-    position
-        The request's position among all requests.
-    ids
-        The tokens of the prompt.
-    """
-
-    position: int
-    request: Request
-    ids: list[int]
-
-
 class Local:
     """The base class of engines that load a model's weights from a folder or from the hub.
 
@@ -501,12 +485,11 @@ class Local:
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
         return wanted.settings()
 
-    def _prompts(self, requests: Iterable[Request]) -> Iterator[ReadPrompt]:
-        """Yield the tokens of each prompt."""
-        for position, request in enumerate(requests):
-            ids = self.tokenizer.encode(request.prompt, request.special)
-            check_length(request, len(ids), self.limit, self.name)
-            yield ReadPrompt(position, request, ids)
+    def _tokens(self, request: Request) -> list[int]:
+        """Return the tokens of a prompt."""
+        ids = self.tokenizer.encode(request.prompt, request.special)
+        check_length(request, len(ids), self.limit, self.name)
+        return ids
 
     def _unloadable(self, error: Exception) -> ParameterError:
         reason = checkpoints.reason(error).rstrip(".")

@@ -12,9 +12,8 @@ from __future__ import annotations
 import copy
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 from rulerlib.errors import ParameterError, load_package, one_of, whole_number
@@ -22,7 +21,6 @@ from rulerlib.models import (
     Decode,
     Generation,
     Local,
-    ReadPrompt,
     Request,
     available,
     begins_thinking,
@@ -31,6 +29,7 @@ from rulerlib.models import (
     find_stop,
     torch,
 )
+from rulerlib.prompts import Decoding
 
 # A batch has at most this many tokens, unless a single prompt has more.
 BATCH_TOKENS = 65_536
@@ -45,17 +44,6 @@ STRETCH = 16
 
 # Versions of transformers for which `join` works: from the first, and below the second.
 SINCE, BEFORE = (4, 56), (6, 0)
-
-Answer = tuple[str, int, bool]
-"""The text of an answer, its number of tokens, and whether it ended."""
-
-
-@dataclass
-class Shared:
-    """The tokens that all prompts of a group begin with, and their cache once it is computed."""
-
-    ids: list[int]
-    cache: Any = None
 
 
 class Engine(Local):
@@ -113,38 +101,57 @@ class Engine(Local):
         return self._batch_size or max(1, BATCH_TOKENS // max(1, length))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        prompts = list(self._prompts(requests))
-        for group, members in itertools.groupby(prompts, key=lambda prompt: prompt.request.group):
-            batch = list(members)
-            shared = Shared(common_start(batch) if group is not None and self._joins else [])
-            size = self.batch_size(_width(batch))
-            for start in range(0, len(batch), size):
-                part = batch[start : start + size]
-                try:
-                    answers = self._answers(part, shared)
-                except torch().cuda.OutOfMemoryError as error:
-                    allowed = f"shorter, or batch_size less than {len(part)}: out of memory"
-                    raise ParameterError("length", _width(part), allowed) from error
-                for prompt, (text, count, ended) in zip(part, answers, strict=True):
-                    yield prompt.position, Generation(text, count, ended, len(prompt.ids))
+        requests = list(requests)
+        prompts = [self._tokens(request) for request in requests]
+        for group, members in itertools.groupby(
+            range(len(requests)), lambda at: requests[at].group
+        ):
+            places = list(members)
+            together = [prompts[place] for place in places]
+            size = min(self.batch_size(_width(together)), len(places))
+            try:
+                shared = None
+                if self._joins:
+                    start = [] if group is None else common_start(together)
+                    shared = self._read(start, empty_cache(self._model))
+                for first in range(0, len(places), size):
+                    batch = places[first : first + size]
+                    asked, ids = [requests[at] for at in batch], [prompts[at] for at in batch]
+                    yield from zip(batch, self._answers(asked, ids, shared), strict=True)
+            except torch().cuda.OutOfMemoryError as error:
+                allowed = f"shorter, or batch_size less than {size}: out of memory"
+                raise ParameterError("length", _width(together), allowed) from error
 
-    def _answers(self, batch: Sequence[ReadPrompt], shared: Shared) -> list[Answer]:
-        """Return the text, the number of tokens and whether it ended, for each answer."""
-        requests = [prompt.request for prompt in batch]
-        width, most = _width(batch), max(request.max_new_tokens for request in requests)
-        padding = self.tokenizer.pad_id or 0
-        ids, mask = self._padded(batch, padding)
-        sampling = Sampling(requests)
-        left, answers = list(range(len(batch))), [("", 0, False)] * len(batch)
+    def _answers(
+        self, requests: Sequence[Request], prompts: Sequence[list[int]], shared: Any
+    ) -> list[Generation]:
+        """Return the answers of a batch.
+
+        Parameters
+        ----------
+        prompts
+            The tokens of each prompt.
+        shared
+            The cache of the tokens that all prompts begin with; None if caches cannot be joined.
+        """
+        most = stretch = max(request.max_new_tokens for request in requests)
+        width, padding = _width(prompts), self.tokenizer.pad_id or 0
+        ids, mask = self._padded(prompts, padding)
+        numbers = [random.Random(drawing_seed(request)) for request in requests]
+        # The places of the requests whose answers are not finished, one for each row of `ids`.
+        left = list(range(len(requests)))
+        answers = [Generation("", 0, False)] * len(requests)
         cache: Any = None
-        stretch = most
         with torch().inference_mode():
-            if self._joins and min(len(prompt.ids) for prompt in batch) > 1:
+            if shared is not None and min(len(prompt) for prompt in prompts) > 1:
                 # All tokens but the last, from which generation starts.
-                read = [self._read(prompt.ids[:-1], shared) for prompt in batch]
+                read = [self._read(prompt[:-1], shared) for prompt in prompts]
                 cache, stretch = join(read, most), STRETCH
             for written in range(0, most, stretch):
-                stopping = Stopping([requests[row] for row in left], width, self.tokenizer.decode)
+                asked = [requests[place] for place in left]
+                processors = []
+                if not all(request.decoding.greedy for request in asked):
+                    processors.append(sampling(asked, [numbers[place] for place in left]))
                 ids = self._model.generate(
                     input_ids=ids,
                     attention_mask=mask,
@@ -153,64 +160,60 @@ class Engine(Local):
                     num_beams=1,
                     max_new_tokens=min(stretch, most - written),
                     pad_token_id=padding,
-                    stopping_criteria=[stopping],
-                    logits_processor=[sampling] if sampling.needed else None,
+                    stopping_criteria=[stopping(asked, width, self.tokenizer.decode)],
+                    logits_processor=processors,
                 )
-                for row, tokens in zip(left, ids[:, width:].tolist(), strict=True):
-                    answers[row] = self._answer(requests[row], tokens)
+                for place, tokens in zip(left, ids[:, width:].tolist(), strict=True):
+                    answers[place] = self._answer(requests[place], prompts[place], tokens)
                 # Finished answers leave the batch.
-                stay = [
-                    place
-                    for place, row in enumerate(left)
-                    if not answers[row][2] and answers[row][1] < requests[row].max_new_tokens
+                rows = [
+                    row
+                    for row, place in enumerate(left)
+                    if not answers[place].finished
+                    and answers[place].tokens < requests[place].max_new_tokens
                 ]
-                if not stay:
+                if not rows:
                     break
-                if len(stay) < len(left):
-                    left = sampling.rows = [left[place] for place in stay]
-                    ids, mask = ids[stay], mask[stay]
+                if len(rows) < len(left):
+                    left, ids, mask = [left[row] for row in rows], ids[rows], mask[rows]
                     for layer in cache.layers:
-                        layer.update.keep(stay)
+                        layer.reserved = [tensor[rows] for tensor in layer.reserved]
                 mask = torch().nn.functional.pad(mask, (0, ids.shape[1] - mask.shape[1]), value=1)
         return answers
 
-    def _padded(self, batch: Sequence[ReadPrompt], padding: int) -> tuple[Any, Any]:
+    def _padded(self, prompts: Sequence[list[int]], padding: int) -> tuple[Any, Any]:
         """Return token ids and attention mask of a batch, with padding before shorter prompts.
 
         Both have the shape (prompts, tokens).
         """
-        gaps = [_width(batch) - len(prompt.ids) for prompt in batch]
-        pairs = [*zip(gaps, batch, strict=True)]
-        rows = [[padding] * gap + prompt.ids for gap, prompt in pairs]
-        masks = [[0] * gap + [1] * len(prompt.ids) for gap, prompt in pairs]
+        gaps = [_width(prompts) - len(prompt) for prompt in prompts]
+        pairs = [*zip(gaps, prompts, strict=True)]
+        rows = [[padding] * gap + prompt for gap, prompt in pairs]
+        masks = [[0] * gap + [1] * len(prompt) for gap, prompt in pairs]
         return torch().tensor(rows, device=self.device), torch().tensor(masks, device=self.device)
 
-    def _answer(self, request: Request, tokens: list[int]) -> Answer:
-        """Return the text of generated tokens, their number, and whether the text ended."""
+    def _answer(self, request: Request, prompt: list[int], tokens: list[int]) -> Generation:
+        """Return the answer of which these tokens were generated so far."""
         tokens = tokens[: request.max_new_tokens]
         length = next((at + 1 for at, one in enumerate(tokens) if one in self._ends), len(tokens))
         ended = length > 0 and tokens[length - 1] in self._ends
         text, length, stopped = cut_answer(tokens[:length], request, self.tokenizer.decode)
-        return text, length, ended or stopped
+        return Generation(text, length, ended or stopped, len(prompt))
 
-    def _read(self, ids: Sequence[int], shared: Shared) -> Any:
-        """Return the cache of some tokens that begin with the shared ones, which are read once."""
-        if shared.ids and shared.cache is None:
-            shared.cache = self._read(shared.ids, Shared([]))
-        if shared.ids:
-            # Layers replace their tensors and never write into them, so a shallow copy is enough.
-            cache = copy.copy(shared.cache)
-            cache.layers = [copy.copy(layer) for layer in shared.cache.layers]
-        else:
-            cache = empty_cache(self._model)
-        left = ids[len(shared.ids) :]
+    def _read(self, ids: Sequence[int], shared: Any) -> Any:
+        """Return the cache of some tokens; the cache of the first ones is given."""
+        # Layers replace their tensors and never write into them, so a shallow copy is enough.
+        cache = copy.copy(shared)
+        cache.layers = [copy.copy(layer) for layer in shared.layers]
+        left = ids[shared.get_seq_length() :]
         sliding = any(layer.is_sliding for layer in cache.layers)
         size = PIECE[self.device] if sliding else max(1, len(left))
         # The logits of a long text would need more memory than the model itself.
         last = {"logits_to_keep": 1} if self._model._supports_logits_to_keep() else {}
-        for start in range(0, len(left), size):
-            piece = torch().tensor([left[start : start + size]], device=self.device)
-            self._model(input_ids=piece, past_key_values=cache, use_cache=True, **last)
+        with torch().inference_mode():
+            for start in range(0, len(left), size):
+                piece = torch().tensor([left[start : start + size]], device=self.device)
+                self._model(input_ids=piece, past_key_values=cache, use_cache=True, **last)
         return cache
 
     @cached_property
@@ -243,23 +246,25 @@ class Engine(Local):
         return model.eval()
 
 
-def common_start(batch: Sequence[ReadPrompt]) -> list[int]:
+def common_start(prompts: Sequence[list[int]]) -> list[int]:
     """Return the tokens that all prompts begin with, always less than a whole prompt."""
-    if len(batch) < 2:
+    if len(prompts) < 2:
         return []
-    for at in range(min(len(prompt.ids) for prompt in batch) - 1):
-        if any(prompt.ids[at] != batch[0].ids[at] for prompt in batch):
-            return batch[0].ids[:at]
-    return min((prompt.ids for prompt in batch), key=len)[:-1]
+    for at in range(min(len(prompt) for prompt in prompts) - 1):
+        if any(prompt[at] != prompts[0][at] for prompt in prompts):
+            return prompts[0][:at]
+    return min(prompts, key=len)[:-1]
 
 
-def _width(batch: Sequence[ReadPrompt]) -> int:
+def _width(prompts: Sequence[list[int]]) -> int:
     """Return the number of tokens of the longest prompt."""
-    return max((len(prompt.ids) for prompt in batch), default=0)
+    return max(len(prompt) for prompt in prompts)
 
 
-class Sampling:
-    """A logits processor that samples the next token of each request that is not greedy.
+def sampling(
+    requests: Sequence[Request], numbers: Sequence[random.Random]
+) -> Callable[[Any, Any], Any]:
+    """Return a logits processor that samples the next token of each request that is not greedy.
 
     transformers samples a whole batch with one generator, so an answer would depend on the other
     prompts. This processor runs before greedy decoding and leaves only the sampled token.
@@ -267,45 +272,37 @@ class Sampling:
     Parameters
     ----------
     requests
-        The requests of a batch.
-
-    Attributes
-    ----------
-    rows
-        For each remaining row of the batch, the position of its request.
-    needed
-        Whether any request is sampled.
+        The request of each row of the batch.
+    numbers
+        The random numbers of each request.
     """
 
-    def __init__(self, requests: Sequence[Request]) -> None:
-        self.rows = list(range(len(requests)))
-        self._numbers = {
-            row: (request.decoding, random.Random(drawing_seed(request)))
-            for row, request in enumerate(requests)
-            if not request.decoding.greedy
-        }
-        self.needed = bool(self._numbers)
-
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def processor(input_ids: Any, scores: Any) -> Any:
         """Return the scores, shape (prompts, vocabulary), with only the sampled tokens left."""
         scores = scores.clone()
-        for place, row in enumerate(self.rows):
-            if row not in self._numbers:
-                continue
-            decoding, numbers = self._numbers[row]
-            chances = (scores[place].float() / decoding.temperature).softmax(-1)
-            chances, order = chances.sort(descending=True, stable=True)
-            sums = chances.cumsum(-1)
-            # The fewest tokens that reach top_p together, at least one.
-            sums = sums[sums - chances < decoding.top_p]
-            drawn = int((sums <= numbers.random() * sums[-1]).sum())
-            scores[place] = float("-inf")
-            scores[place, order[min(drawn, len(sums) - 1)]] = 0
+        for row, request in enumerate(requests):
+            if not request.decoding.greedy:
+                token = sample(scores[row], request.decoding, numbers[row])
+                scores[row] = float("-inf")
+                scores[row, token] = 0
         return scores
 
+    return processor
 
-class Stopping:
-    """A stopping criterion that finds the stop strings of each request.
+
+def sample(scores: Any, decoding: Decoding, numbers: random.Random) -> Any:
+    """Return a token sampled from its scores, shape (vocabulary,)."""
+    chances = (scores.float() / decoding.temperature).softmax(-1)
+    chances, order = chances.sort(descending=True, stable=True)
+    sums = chances.cumsum(-1)
+    # The fewest tokens that reach top_p together, at least one.
+    sums = sums[sums - chances < decoding.top_p]
+    drawn = int((sums <= numbers.random() * sums[-1]).sum())
+    return order[min(drawn, len(sums) - 1)]
+
+
+def stopping(requests: Sequence[Request], start: int, decode: Decode) -> Callable[..., Any]:
+    """Return a stopping criterion that finds the stop strings of each request.
 
     Parameters
     ----------
@@ -317,24 +314,23 @@ class Stopping:
         Returns the text of tokens.
     """
 
-    def __init__(self, requests: Sequence[Request], start: int, decode: Decode) -> None:
-        self._requests, self._start, self._decode = requests, start, decode
-
-    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+    def criterion(input_ids: Any, scores: Any, **_: Any) -> Any:
         """Return whether each row has reached a stop string, shape (prompts,)."""
-        stopped = [False] * len(input_ids)
-        for row, request in enumerate(self._requests):
+        stopped = [False] * len(requests)
+        for row, request in enumerate(requests):
             if not request.stop:
                 continue
-            ids = input_ids[row, self._start :].tolist()
+            ids = input_ids[row, start:].tolist()
             # A stop string of n bytes has n tokens at most; tags and spaces need a few more. Only
             # if one is among these last tokens is the whole text read, which can be long.
             window = max(len(stop.encode()) for stop in request.stop) + 4
-            tail = self._decode(ids[-window:], request.tags)
+            tail = decode(ids[-window:], request.tags)
             if any(stop in tail for stop in request.stop):
-                text = self._decode(ids, request.tags)
+                text = decode(ids, request.tags)
                 stopped[row] = find_stop(text, request, begins_thinking(request)) is not None
         return input_ids.new_tensor(stopped, dtype=torch().bool)
+
+    return criterion
 
 
 def empty_cache(model: Any) -> Any:
@@ -379,51 +375,44 @@ def join(caches: Sequence[Any], room: int) -> Any:
     joined = caches[0]
     length = max(cache.get_seq_length() for cache in caches)
     for layers in zip(*(cache.layers for cache in caches), strict=True):
-        layers[0].update = InPlace(layers, room)
+        join_layers(layers, room)
         if layers[0].is_sliding:
             layers[0].cumulative_length = length
+    joined.update = partial(write, joined.layers)
     return joined
 
 
-class InPlace:
-    """The `update` of a cache layer that writes new keys and values into reserved memory.
+def join_layers(layers: Sequence[Any], room: int) -> None:
+    """Put the keys and values of all layers into the first one, which can take ``room`` more.
 
-    Parameters
-    ----------
-    layers
-        The same layer of several prompts; the first becomes the layer of all of them.
-    room
-        The number of tokens that can be written.
+    Its attribute ``reserved`` has memory for the keys and for the values, of which the first
+    ``end`` positions are in use.
     """
+    layer, pad = layers[0], torch().nn.functional.pad
+    layer.end = max(one.keys.shape[-2] for one in layers)
+    layer.reserved = []
+    for name in ("keys", "values"):
+        tensors = [getattr(one, name) for one in layers]
+        for one in layers:
+            setattr(one, name, None)
+        padded = [pad(one, (0, 0, layer.end - one.shape[-2], room)) for one in tensors]
+        layer.reserved.append(torch().cat(padded))
+    layer.keys, layer.values = (tensor[..., : layer.end, :] for tensor in layer.reserved)
 
-    def __init__(self, layers: Sequence[Any], room: int) -> None:
-        self._layer, pad = layers[0], torch().nn.functional.pad
-        self._end = max(layer.keys.shape[-2] for layer in layers)
-        self._tensors = []
-        for name in ("keys", "values"):
-            tensors = [getattr(layer, name) for layer in layers]
-            for layer in layers:
-                setattr(layer, name, None)
-            padded = [pad(one, (0, 0, self._end - one.shape[-2], room)) for one in tensors]
-            self._tensors.append(torch().cat(padded))
-        self._show(0)
 
-    def __call__(self, keys: Any, values: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """Write keys and values; return all that the new tokens can attend to."""
-        start, self._end = self._end, self._end + keys.shape[-2]
-        for tensor, states in zip(self._tensors, (keys, values), strict=True):
-            tensor[..., start : self._end, :] = states
-        if not self._layer.is_sliding:
-            return self._show(0)
-        self._layer.cumulative_length += keys.shape[-2]
-        return self._show(max(0, start - self._layer.sliding_window + 1))
+def write(
+    layers: Sequence[Any], keys: Any, values: Any, index: int, *_: Any, **__: Any
+) -> tuple[Any, Any]:
+    """Write into the reserved memory of a layer, and return all that new tokens can attend to.
 
-    def keep(self, rows: list[int]) -> None:
-        """Remove all other prompts."""
-        self._tensors = [tensor[rows] for tensor in self._tensors]
-
-    def _show(self, start: int) -> tuple[Any, Any]:
-        """Set the layer's keys and values to those from position `start` on, and return them."""
-        layer = self._layer
-        layer.keys, layer.values = (one[..., start : self._end, :] for one in self._tensors)
-        return layer.keys, layer.values
+    It is the method ``update`` of a joined cache.
+    """
+    layer, first = layers[index], 0
+    start, layer.end = layer.end, layer.end + keys.shape[-2]
+    if layer.is_sliding:
+        layer.cumulative_length += keys.shape[-2]
+        first = max(0, start - layer.sliding_window + 1)
+    for tensor, states in zip(layer.reserved, (keys, values), strict=True):
+        tensor[..., start : layer.end, :] = states
+    layer.keys, layer.values = (tensor[..., first : layer.end, :] for tensor in layer.reserved)
+    return layer.keys, layer.values

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from rulerlib.errors import MissingExtraError, whole_number
-from rulerlib.models import Generation, Local, ReadPrompt, Request, cut_answer, drawing_seed
+from rulerlib.models import Generation, Local, Request, cut_answer, drawing_seed
 
 # The number of requests in vLLM's queue in addition to those that it reads together.
 AHEAD = 8
@@ -82,8 +82,8 @@ class Engine(Local):
         return None
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        waiting = self._prompts(requests)
-        running: dict[str, ReadPrompt] = {}
+        waiting = enumerate(requests)
+        running: dict[str, tuple[int, Request]] = {}
         ahead = next(waiting, None)
         engine = self._engine
         try:
@@ -91,23 +91,23 @@ class Engine(Local):
                 together = int(engine.vllm_config.scheduler_config.max_num_seqs)
                 while ahead is not None and len(running) < together + AHEAD:
                     self._asked += 1
-                    number, prompt = str(self._asked), {"prompt_token_ids": ahead.ids}
-                    parameters = _sampling_parameters(ahead.request)
-                    engine.add_request(number, prompt, parameters)
+                    number, request = str(self._asked), ahead[1]
+                    prompt = {"prompt_token_ids": self._tokens(request)}
+                    engine.add_request(number, prompt, _sampling_parameters(request))
                     running[number] = ahead
                     ahead = next(waiting, None)
                 for output in engine.step():
-                    done = running.pop(output.request_id)
-                    yield done.position, self._generation(output, done)
+                    position, request = running.pop(output.request_id)
+                    yield position, self._generation(output, request)
         finally:
             # After Ctrl-C, the next call must not wait for these.
             if running:
                 engine.abort_request(list(running))
 
-    def _generation(self, output: Any, prompt: ReadPrompt) -> Generation:
+    def _generation(self, output: Any, request: Request) -> Generation:
         answer, read = output.outputs[0], len(output.prompt_token_ids)
         # Decoded here, so that all engines leave out the same special tokens.
-        text, count, stopped = cut_answer(answer.token_ids, prompt.request, self.tokenizer.decode)
+        text, count, stopped = cut_answer(answer.token_ids, request, self.tokenizer.decode)
         finished = stopped or answer.finish_reason == "stop"
         return Generation(text, count, finished, read)
 

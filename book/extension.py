@@ -25,13 +25,12 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import nbformat
 from docutils import nodes
-from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -42,10 +41,10 @@ from sphinx.util.docutils import SphinxDirective
 from book import board, browser, execute, explorer, vendor
 from rulerlib import languages, show, tasks
 from rulerlib.dataset import Dataset
+from rulerlib.languages import Language
 from rulerlib.memory.suites import Recipe
 from rulerlib.plots import SVG
 
-ROOT = Path(__file__).parent.parent
 LOGGER = logging.getLogger(__name__)
 
 # Characters shown at the beginning, at the end and around each needle of an example; facts shown of
@@ -87,13 +86,12 @@ def show_execution(app: Sphinx, docname: str, source: list[str]) -> None:
         return
     app.env.note_dependency(str(execute.executed_path(docname)))
     app.env.note_dependency(str(execute.settings_path(docname)))
-    found = execute.executed(docname)
-    if found is None:
+    notebook = execute.executed(docname)
+    if notebook is None:
         LOGGER.info("%s: not executed, shown without results", docname)
         notebook = nbformat.reads(source[0], as_version=4)
         notebook.cells.insert(1, nbformat.v4.new_markdown_cell(NOT_EXECUTED))
     else:
-        notebook = found
         results_first(notebook)
         tidy(notebook, execute.settings_path(docname))
         app.env.temp_data[ALTS] = use_svg(notebook)
@@ -159,11 +157,6 @@ class Generated(SphinxDirective):
         """Yield lines of Markdown."""
         raise NotImplementedError
 
-    @property
-    def root(self) -> str:
-        """The address of the site, from the page."""
-        return "../" * self.env.docname.count("/")
-
     def run(self) -> list[nodes.Node]:
         self.env.note_reread()
         text = "\n".join(self.lines())
@@ -196,6 +189,19 @@ def fenced(text: str) -> Iterator[str]:
     yield "``````"
 
 
+def tabs(codes: Iterable[str], content: Callable[[Language], Iterator[str]]) -> Iterator[str]:
+    """Yield a tab for each language, with its content."""
+    yield "`````````{tab-set}"
+    for code in codes:
+        language = languages.load(code)
+        yield f"````````{{tab-item}} {language.name}"
+        yield f":sync: {code}"
+        yield ""
+        yield from content(language)
+        yield "````````"
+    yield "`````````"
+
+
 class Tasks(Generated):
     """The table of all tasks, one row for each."""
 
@@ -221,40 +227,27 @@ class Example(Generated):
     """A short sample of a task in English and Danish."""
 
     required_arguments = 1
-    option_spec: ClassVar[dict[str, Any]] = {
-        "length": directives.nonnegative_int,
-        "index": directives.nonnegative_int,
-    }
+    option_spec: ClassVar[dict[str, Any]] = {"length": int}
 
     def lines(self) -> Iterator[str]:
         yield f"``````````{{dropdown}} A sample of {self.arguments[0]}"
-        yield "`````````{tab-set}"
-        for code in ("en", "da"):
-            language = languages.load(code)
-            length = self.options.get("length", 512)
-            data = Dataset(self.arguments[0], length, language, "words")
-            sample = data[self.options.get("index", 1)]
-            yield f"````````{{tab-item}} {language.name}"
-            yield f":sync: {code}"
-            yield from raw(show.sample(sample, SHOWN)._repr_html_())
-            yield "````````"
-        yield "`````````"
+        yield from tabs(("en", "da"), self.sample)
         yield "``````````"
+
+    def sample(self, language: Language) -> Iterator[str]:
+        data = Dataset(self.arguments[0], self.options.get("length", 512), language, "words")
+        return raw(show.sample(data[1], SHOWN)._repr_html_())
 
 
 class Prompts(Generated):
     """The prompt templates of every language, one tab per language."""
 
     def lines(self) -> Iterator[str]:
-        yield "`````````{tab-set}"
-        for language in map(languages.load, languages.available()):
-            yield f"````````{{tab-item}} {language.name}"
-            yield f":sync: {language.code}"
-            yield ""
-            for section in PROMPT_SECTIONS:
-                yield from templates(section, language.templates.get(section, {}), language.code)
-            yield "````````"
-        yield "`````````"
+        return tabs(languages.available(), self.sections)
+
+    def sections(self, language: Language) -> Iterator[str]:
+        for section in PROMPT_SECTIONS:
+            yield from templates(section, language.templates.get(section, {}), language.code)
 
 
 def templates(name: str, values: dict[str, Any], code: str) -> Iterator[str]:
@@ -272,26 +265,21 @@ class Episode(Generated):
     """A small episode of a memory suite in every language, with one question."""
 
     required_arguments = 1
-    option_spec: ClassVar[dict[str, Any]] = {
-        "index": directives.nonnegative_int,
-        "profile": directives.unchanged,
-    }
+    option_spec: ClassVar[dict[str, Any]] = {"index": int, "profile": str}
 
     def lines(self) -> Iterator[str]:
+        return tabs(languages.available("names"), self.episode)
+
+    def episode(self, language: Language) -> Iterator[str]:
         index, profile = self.options.get("index", 0), self.options.get("profile", "easy")
-        yield "`````````{tab-set}"
-        for code in languages.available("names"):
-            recipe = Recipe(self.arguments[0], index + 1, language=code, profile=profile)
-            episode = recipe.episodes.episode(index)
-            (probe,) = episode.probes
-            facts = [fact.text for fact in episode.facts]
-            needed = [facts[number] for number in sorted(probe.needs) if number >= FACTS]
-            taught = "\n".join([*facts[:FACTS], "[...]", *needed])
-            yield f"````````{{tab-item}} {languages.load(code).name}\n:sync: {code}\n"
-            yield from in_language(code, fenced(f"{taught}\n\n{probe.text}"))
-            wanted = ", ".join(f"`{gold}`" for gold in probe.golds)
-            yield f"\nReference: {wanted}\n````````"
-        yield "`````````"
+        recipe = Recipe(self.arguments[0], index + 1, language=language.code, profile=profile)
+        episode = recipe.episodes.episode(index)
+        (probe,) = episode.probes
+        facts = [fact.text for fact in episode.facts]
+        needed = [facts[number] for number in sorted(probe.needs) if number >= FACTS]
+        taught = "\n".join([*facts[:FACTS], "[...]", *needed])
+        yield from in_language(language.code, fenced(f"{taught}\n\n{probe.text}"))
+        yield f"\nReference: {', '.join(f'`{gold}`' for gold in probe.golds)}"
 
 
 class Page(Generated):
@@ -301,10 +289,12 @@ class Page(Generated):
 
     def lines(self) -> Iterator[str]:
         page = self.arguments[0]
+        # The address of the site, from the page.
+        root = "../" * self.env.docname.count("/")
         if page == "needle":
-            return raw(browser.controls(f"{self.root}_static/needle"))
+            return raw(browser.controls(f"{root}_static/needle"))
         if page == "leaderboard":
-            return raw(explorer.board(self.root))
+            return raw(explorer.board(root))
         tables = {"models": board.models, "frontier": board.frontier, "fetched": board.fetched}
         return tables[page]()
 
@@ -361,10 +351,7 @@ def prepare(app: Sphinx, config: Any) -> None:
     # Set by the publishing workflow; adds a canonical link to every page.
     config.html_baseurl = os.environ.get("RULER_BOOK_URL", config.html_baseurl)
     if repository := os.environ.get("RULER_BOOK_REPOSITORY"):
-        config.html_theme_options |= {
-            "repository_url": repository,
-            "repository_branch": os.environ.get("RULER_BOOK_BRANCH", "main"),
-        }
+        config.html_theme_options |= {"repository_url": repository, "repository_branch": "main"}
 
 
 def tidy_page(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 
+from book.stored import RESULTS
 from rulerlib import checkpoints
+from rulerlib.analysis import THRESHOLD
 from rulerlib.tokens import thousands
 
-RESULTS = Path(__file__).parent / "results"
 MODELS = {
     "qwen2.5-coder-1.5b": "Qwen2.5-Coder 1.5B",
     "qwen2.5-coder-0.5b": "Qwen2.5-Coder 0.5B",
@@ -18,7 +18,6 @@ MODELS = {
     "gemma3-270m": "Gemma 3 270M",
 }
 LANGUAGES = {"en": "English", "da": "Danish"}
-THRESHOLD = 85.6
 
 # The rows of the table of frontier tasks, a task of each family.
 FRONTIER = ("graphwalks", "mrcr", "records", "ladder", "associations", "trace")

@@ -74,7 +74,7 @@ def test_contradictions_of_the_table_are_found(table):
 def test_facts_are_of_models_of_the_table(table):
     """Every row has a source, and sizes are those that RULER's table prints."""
     facts = leaderboard.facts_of(ROOT / "book" / "data" / "model_facts.csv")
-    joined = leaderboard.with_facts(table, ROOT / "book" / "data" / "model_facts.csv")
+    joined = leaderboard.recomputed(table).merge(facts, "left", "model")
     assert {*facts["model"]} <= {*joined["model"]}
     assert facts["source"].str.startswith("https://").all()
     assert joined["model"].tolist() == leaderboard.names(table).tolist()

@@ -23,6 +23,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from book import stored
 from rulerlib import tasks
 from rulerlib.errors import nearest
@@ -45,30 +47,22 @@ def folder() -> Path:
 
 
 def pages() -> list[str]:
-    """Return the notebooks of the table of contents, as paths from the root without ``.ipynb``."""
-    import yaml
-
-    names: list[str] = []
-
-    def walk(value: Any) -> None:
-        if isinstance(value, dict):
-            for name in ("root", "file"):
-                if name in value and (ROOT / f"{value[name]}.ipynb").exists():
-                    names.append(value[name])
-            for inner in value.values():
-                walk(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                walk(inner)
-
-    walk(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
-    return names
+    """Return the chapters that are notebooks, as paths from the root without ``.ipynb``."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
+    chapters = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    return [page for page in chapters if (ROOT / f"{page}.ipynb").exists()]
 
 
 def settings_path(page: str) -> Path:
     """Return the file of a page's papermill parameters, which need not exist."""
     home = Path(os.environ.get(SETTINGS) or ROOT / "params" / "book")
     return home / f"{Path(page).name}.yaml"
+
+
+def settings(page: str) -> dict[str, Any]:
+    """Return a page's papermill parameters."""
+    path = settings_path(page)
+    return yaml.safe_load(path.read_text("utf-8")) if path.exists() else {}
 
 
 def executed_path(page: str) -> Path:
@@ -99,8 +93,8 @@ def fingerprint(page: str) -> str:
     """Return a hash of everything that a page's execution depends on."""
     notebook = json.loads((ROOT / f"{page}.ipynb").read_text(encoding="utf-8"))
     cells = [cell["source"] for cell in notebook["cells"]]
-    settings = settings_path(page)
-    parts = [library(), json.dumps(cells), settings.read_text("utf-8") if settings.exists() else ""]
+    path = settings_path(page)
+    parts = [library(), json.dumps(cells), path.read_text("utf-8") if path.exists() else ""]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -118,15 +112,13 @@ def executed(page: str) -> Any:
 def prepared(page: str) -> Path:
     """Return a copy of a page's notebook with its settings inserted."""
     import papermill
-    import yaml
 
-    settings = settings_path(page)
     trial = executed_path(page).with_suffix(".unfinished.ipynb")
     trial.parent.mkdir(parents=True, exist_ok=True)
     papermill.execute_notebook(
         ROOT / f"{page}.ipynb",
         trial,
-        parameters=yaml.safe_load(settings.read_text("utf-8")) if settings.exists() else {},
+        parameters=settings(page),
         prepare_only=True,
         progress_bar=False,
     )
@@ -170,18 +162,15 @@ def execute(page: str) -> Path:
 
 def _unpack(page: str) -> None:
     """Unpack the stored answers that a page shows."""
-    import yaml
-
-    path = settings_path(page)
-    settings = yaml.safe_load(path.read_text("utf-8")) if path.exists() else {}
-    named = str(settings.get("models") or settings.get("model"))
+    given = settings(page)
+    named = str(given.get("models") or given.get("model"))
     wanted = {name.strip().partition("+")[0] for name in named.split(",")}
     # Only the lengths, languages and tasks that the page shows.
-    lengths = settings.get("lengths") or range(settings.get("length", 0) + 1)
-    languages = settings.get("languages") or settings.get("language")
+    lengths = given.get("lengths") or range(given.get("length", 0) + 1)
+    languages = given.get("languages") or given.get("language")
     family = Path(page).name
     own = [name for name, task in tasks.all_tasks().items() if task.family == family]
-    names = settings["tasks"].split(",") if "tasks" in settings else own
+    names = given["tasks"].split(",") if "tasks" in given else own
     for answered in stored.folders():
         if answered.name in wanted:
             stored.unpack(answered, runs(), lengths, languages and languages.split(","), names)

@@ -108,7 +108,7 @@ def test_an_execution_is_shown_until_something_changes(tmp_path, monkeypatch):
     path.parent.mkdir()
     cells = [nbformat.v4.new_markdown_cell("# A page"), nbformat.v4.new_code_cell("1 + 1")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    (tmp_path / "_toc.yml").write_text("root: book/index\nchapters: [{file: notebooks/page}]\n")
+    (tmp_path / "_toc.yml").write_text("parts: [{chapters: [{file: notebooks/page}]}]\n")
     monkeypatch.setattr(execute, "ROOT", tmp_path)
     monkeypatch.delenv(execute.HOME, raising=False)
     monkeypatch.delenv(execute.SETTINGS, raising=False)

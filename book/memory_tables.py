@@ -16,17 +16,13 @@ import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 import rulerlib
-from book.tables import ABOUT, DECIMALS, Tables
-from rulerlib import files
+from book.tables import ABOUT, Tables, write
 from rulerlib.errors import RulerError
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-TABLES = ("scores", "floors", "stores", "fates", "compared", "capacity")
+from rulerlib.memory import tables
 
 SATURATED, GAIN = 0.6, 0.08
 """The two targets: the maximum without a memory, and the minimum gain with one."""
@@ -36,7 +32,7 @@ NO_MEMORY = ("core", "span_short")
 
 
 def tabulate(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return all tables by the names in `TABLES`, and ``about``.
+    """Return all tables by name.
 
     Parameters
     ----------
@@ -44,10 +40,6 @@ def tabulate(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         One row per question, from `rulerlib.memory.tables.read`. Rows with parameters are points
         of the capacity curve only.
     """
-    import pandas as pd
-
-    from rulerlib.memory import tables
-
     matrix = rows[rows["knobs"] == ""]
     fates = tables.fates(matrix)
     told = {
@@ -77,11 +69,7 @@ def make(root: str | Path, folder: str | Path) -> Path:
     RulerError
         As `rulerlib.memory.tables.read`.
     """
-    from rulerlib.memory import tables
-
-    for name, table in tabulate(tables.read(root)).items():
-        with files.replacing(Path(folder) / f"{name}.csv") as file:
-            table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")
+    write(tabulate(tables.read(root)), Path(folder))
     return Path(folder)
 
 
@@ -99,8 +87,6 @@ def targets(results: Tables) -> pd.DataFrame:
     `GAIN` more of ``episodic_multi`` than without, normalized, question by question. A target
     is reached or missed if the whole 95% interval says so.
     """
-    import pandas as pd
-
     rows = []
     for row in results.scores.query("suite == 'episodic'").to_dict("records"):
         if row["preset"] in NO_MEMORY:

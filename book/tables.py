@@ -18,20 +18,19 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 import rulerlib
 from book import stored
-from rulerlib import files, models, store, tasks
+from rulerlib import analysis, files, models, store, tasks
 from rulerlib.errors import DataError, ParameterError, RulerError, nearest, settings_file
+from rulerlib.intervals import recovered
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 ABOUT = "about"
-TABLES = ("accuracy", "averages", "effective", "depths", "errors", "examples")
 
 # Columns of the table of accuracy.
 ACCURACY = [
@@ -170,13 +169,18 @@ def make(plan: Plan, folder: str | Path, ask: bool = True) -> Path:
     for run in runs:
         run.predict()
     folder = Path(folder)
-    for name, table in tabulate(plan, runs).items():
-        with files.replacing(folder / f"{name}.csv") as file:
-            table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")
+    write(tabulate(plan, runs), folder)
     # One file of answers per model, also if it has several plans.
     answered = runs[0].answers(runs[0].cells[0]).parents[3]
     stored.pack(answered, folder.parent / Path(plan.model).name)
     return folder
+
+
+def write(tables: dict[str, pd.DataFrame], folder: Path) -> None:
+    """Write tables into a folder, one file for each."""
+    for name, table in tables.items():
+        with files.replacing(folder / f"{name}.csv") as file:
+            table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")
 
 
 def _answered(run: Run) -> int:
@@ -189,11 +193,7 @@ def _answered(run: Run) -> int:
 
 
 def tabulate(plan: Plan, runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
-    """Return the tables of the answers on disk by name: those in ``TABLES``, and ``about``."""
-    import pandas as pd
-
-    from rulerlib import analysis
-
+    """Return the tables of the answers on disk by name."""
     scores = analysis.scores(pair for run in runs for pair in run.predictions())
     accuracy = analysis.accuracy(scores)
     cells = dict(list(analysis.of_measure(scores).groupby(list(analysis.BY), sort=False)))
@@ -220,8 +220,6 @@ def tabulate(plan: Plan, runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
 
 def about(plan: Plan) -> pd.DataFrame:
     """Return settings, weights and versions as ``name`` and ``value``."""
-    import pandas as pd
-
     rows = {"rulerlib": rulerlib.__version__, "python": platform.python_version()}
     for name in WRITTEN_WITH:
         try:
@@ -251,10 +249,6 @@ class Tables:
     def __getattr__(self, name: str) -> pd.DataFrame:
         if name.startswith("_"):
             raise AttributeError(name)
-        import pandas as pd
-
-        from rulerlib import analysis
-
         path = self._folder / f"{name}.csv"
         try:
             # "None" and "NA" are valid texts; only numbers can be missing.
@@ -283,10 +277,6 @@ class Tables:
             95% interval, from those of the means (`rulerlib.intervals.recovered`): the samples
             of two languages are drawn apart. Empty if no task was measured in both.
         """
-
-        from rulerlib import analysis
-        from rulerlib.intervals import recovered
-
         keys, names = ["model", "task", "length"], ["mean", "low", "high"]
         ours, theirs = (
             self.accuracy[self.accuracy["language"] == code] for code in (first, second)
@@ -312,16 +302,12 @@ class Tables:
         The reading is ``unbroken``, with RULER's score and threshold. ``<1K``: below the threshold
         at the shortest length; ``≥2K``: above it at all measured lengths.
         """
-        import pandas as pd
-
-        from rulerlib.analysis import THRESHOLD, effective
-
         keys = ["model", "language", "task"]
         rows = []
         for names, part in self.accuracy.groupby(keys, sort=False):
             scores = part["recall"].fillna(part["mean"])
             averages = dict(zip(part["length"], (100 * scores).tolist(), strict=True))
-            reached = str(effective(averages, THRESHOLD, "unbroken"))
+            reached = str(analysis.effective(averages, analysis.THRESHOLD, "unbroken"))
             rows.append({**dict(zip(keys, names, strict=True)), "up to": reached})
         return pd.DataFrame(rows)
 

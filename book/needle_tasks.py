@@ -7,15 +7,17 @@ chain is spread evenly from its first assignment to the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rulerlib import languages
 from rulerlib.dataset import Dataset
-from rulerlib.haystack import Draft, Needle, Take
+from rulerlib.haystack import Draft, Take
 from rulerlib.samples import Sample
-from rulerlib.tokens import Tokenizer, load
+
+MODEL = "lille"
+"""The page's model."""
 
 DRAWS = 20
 """Prompts drawn per language, task and kind; "another needle" cycles through them."""
@@ -71,23 +73,18 @@ With UUIDs as keys and values the haystack of needles is niah_multikey_3.
 """
 
 
-def tokenizer() -> Tokenizer:
-    """Return the tokenizer of the page's model."""
-    return load("lille")
-
-
 def needles_of(
     offer: Offer, kind: str, code: str, depth: float = 0, length: int = LONGEST
 ) -> Dataset:
     """Return the samples of a task with needles; ``depth`` is that of the needle that is moved."""
     key, value, _ = KINDS[kind]
     knobs = {"type_needle_k": key, "type_needle_v": value, "depth": depth, **(offer.knobs or {})}
-    return Dataset("niah_single_2", length, code, tokenizer(), DRAWS, knobs=knobs)
+    return Dataset("niah_single_2", length, code, MODEL, DRAWS, knobs=knobs)
 
 
 def chains_of(code: str) -> Dataset:
     """Return the chains of a language at the longest length."""
-    return Dataset("vt", LONGEST, code, tokenizer(), DRAWS)
+    return Dataset("vt", LONGEST, code, MODEL, DRAWS)
 
 
 def pack(code: str) -> dict[str, Any]:
@@ -170,9 +167,10 @@ def _draw(samples: Dataset, others: Dataset, index: int, offer: Offer) -> dict[s
     (moved,) = (
         number for number, needle in enumerate(needles) if needle.depth == 0 and needle.text in ends
     )
+    keys = dict.fromkeys(needle.key for needle in needles[: first.asked])
     made: dict[str, Any] = {
         "form": offer.form,
-        "query": _query(samples, needles[: first.asked]),
+        "query": samples.language.join([*keys]),
         "needles": [[each.key, each.text[slice(*each.value)], each.depth] for each in needles],
         "asked": first.asked,
         "moved": moved,
@@ -186,13 +184,6 @@ def _draw(samples: Dataset, others: Dataset, index: int, offer: Offer) -> dict[s
     lap = take(haystack.total).units
     start = next(at for at in range(len(units)) if [*units[at:], *units[:at]] == lap)
     return made | {"start": start}
-
-
-def _query(samples: Dataset, needles: Sequence[Needle]) -> str:
-    """Return the keys in the question, joined as in a sentence."""
-    language = samples.language
-    assert isinstance(language, languages.Language)
-    return language.join([*dict.fromkeys(needle.key or "" for needle in needles)])
 
 
 def _chain(sample: Sample) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rulerlib import files
 from rulerlib.errors import DataError, ParameterError, RulerError
@@ -285,21 +285,27 @@ class Draft:
 
 @dataclass
 class Filling:
-    """Units taken from a haystack for one prompt.
+    """Units taken from a haystack for one prompt, and the needles between them.
 
     Attributes
     ----------
     units
-        Their texts, in order.
+        The texts, in order.
     costs
-        The tokens that each unit adds, including its seam.
+        The tokens that each adds, including its seam.
     seam
         The text between two units.
+    slots
+        The index in ``units`` of each needle; none before `insert`.
+    firsts
+        For each needle, the number of tokens before its first one.
     """
 
     units: list[str]
     costs: list[int]
     seam: str
+    slots: list[int] = field(default_factory=list)
+    firsts: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
         """Return in how many steps it can be made shorter."""
@@ -309,8 +315,8 @@ class Filling:
         """Return the same filling with ``count`` steps."""
         return Filling(self.units[:count], self.costs[:count], self.seam)
 
-    def insert(self, needles: Sequence[Needle], costs: Sequence[int]) -> Context:
-        """Return the units with needles between them, each as near to its depth as possible.
+    def insert(self, needles: Sequence[Needle], costs: Sequence[int]) -> Filling:
+        """Return the filling with needles in it, each as near to its depth as possible.
 
         Parameters
         ----------
@@ -320,30 +326,65 @@ class Filling:
             The tokens that each needle adds, including its seam.
         """
         sums = list(itertools.accumulate(self.costs, initial=0))
-        context, earlier = Context([*self.units], self.seam, sums[-1] + sum(costs)), 0
+        context, earlier = Filling([*self.units], [*self.costs], self.seam), 0
         for number, (needle, cost) in enumerate(zip(needles, costs, strict=True)):
             wanted = sums[-1] * needle.depth / 100
             at = bisect.bisect_left(sums, wanted)
             if at > 0 and wanted - sums[at - 1] <= sums[at] - wanted:
                 at -= 1
             # The needles before this one have moved the units.
-            slot, before = at + number, sums[at] + earlier
-            context.pieces.insert(slot, needle.text)
-            context.placed.append(Placed(slot, before, cost, before))
+            slot = at + number
+            context.units.insert(slot, needle.text)
+            context.costs.insert(slot, cost)
+            context.slots.append(slot)
+            context.firsts.append(sums[at] + earlier)
             earlier += cost
         return context
+
+    @property
+    def text(self) -> str:
+        """All units, joined."""
+        return self.seam.join(self.units)
+
+    @cached_property
+    def total(self) -> int:
+        """The tokens that all units add, including their seams."""
+        return sum(self.costs)
+
+    @cached_property
+    def depths(self) -> list[float]:
+        """The depth of each needle: the percentage of all other tokens that precede it.
+
+        Two decimals; 0 is the start of the context and 100 its end.
+
+        >>> needles = [Needle("e", 50), Needle("f", 100)]
+        >>> Filling(["a b c", "d"], [3, 1], " ").insert(needles, costs=[1, 1]).depths
+        [60.0, 100.0]
+        """
+        depths, before, last = [], 0, 0
+        for slot in self.slots:
+            before, last = before + sum(self.costs[last:slot]), slot
+            others = self.total - self.costs[slot]
+            depths.append(round(100 * before / max(1, others), 2))
+        return depths
+
+    def starts(self, head: str) -> list[int]:
+        """Return the character at which each unit begins after ``head``."""
+        seam = len(self.seam)
+        sizes = [len(unit) + seam for unit in self.units]
+        return list(itertools.accumulate(sizes, initial=len(head)))[: len(sizes)]
 
 
 class Sized(Filling):
     """A filling without needles that is made anew for each size.
 
     A list of words whose counts are the answer cannot be cut anywhere, so a shorter one is made
-    instead: ``make`` returns the units of a size and their cost. Size 0 is the smallest list.
+    instead: ``make`` returns the units of a size and the cost of all. Size 0 is the smallest list.
     """
 
     def __init__(self, make: Callable[[int], tuple[list[str], int]], size: int, seam: str) -> None:
-        units, self._total = make(size)
-        super().__init__(units, [], seam)
+        units, cost = make(size)
+        super().__init__(units, [cost], seam)
         self._make, self._size = make, size
 
     def __len__(self) -> int:
@@ -351,9 +392,6 @@ class Sized(Filling):
 
     def first(self, count: int) -> Filling:
         return Sized(self._make, count, self.seam)
-
-    def insert(self, needles: Sequence[Needle], costs: Sequence[int]) -> Context:
-        return Context(self.units, self.seam, self._total)
 
 
 def largest(cost: Callable[[int], int], room: int, most: int) -> int:
@@ -365,70 +403,6 @@ def largest(cost: Callable[[int], int], room: int, most: int) -> int:
     3
     """
     return max(0, bisect.bisect_right(range(most + 1), room, key=cost) - 1)
-
-
-class Placed(NamedTuple):
-    """The place of a needle in a context.
-
-    Attributes
-    ----------
-    slot
-        Its index in ``Context.pieces``.
-    before, cost
-        The tokens of the pieces before it, and its own, including its seam.
-    first
-        The tokens before its first one.
-    """
-
-    slot: int
-    before: int
-    cost: int
-    first: int
-
-
-@dataclass
-class Context:
-    """A filling with its needles.
-
-    Attributes
-    ----------
-    pieces
-        The texts of units and needles, in order.
-    seam
-        The text between two pieces.
-    total
-        The tokens that all pieces add, including their seams.
-    placed
-        The places of the needles.
-    """
-
-    pieces: list[str]
-    seam: str
-    total: int
-    placed: list[Placed] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        """All pieces, joined."""
-        return self.seam.join(self.pieces)
-
-    def depths(self) -> list[float]:
-        """Return the depth of each needle: the percentage of all other tokens that precede it.
-
-        Two decimals; 0 is the start of the context and 100 its end.
-
-        >>> needles = [Needle("e", 50), Needle("f", 100)]
-        >>> Filling(["a b c", "d"], [3, 1], " ").insert(needles, costs=[1, 1]).depths()
-        [60.0, 100.0]
-        """
-        return [
-            round(100 * place.before / max(1, self.total - place.cost), 2) for place in self.placed
-        ]
-
-    def starts(self) -> list[int]:
-        """Return the character of ``text`` at which each piece begins."""
-        sizes = (len(piece) + len(self.seam) for piece in self.pieces)
-        return list(itertools.accumulate(sizes, initial=0))[: len(self.pieces)]
 
 
 # --- The haystack ---------------------------------------------------------------------------------
@@ -667,22 +641,6 @@ def fill(
     return result
 
 
-class Place(NamedTuple):
-    """How to find the tokens of a needle.
-
-    ``before`` tokens precede a text whose tokens end at the characters ``ends``; the needle's piece
-    begins at its character ``start``.
-    """
-
-    before: int
-    ends: list[int]
-    start: int
-
-    def token(self, character: int) -> int:
-        """Return the index of the token with this character of the piece."""
-        return self.before + bisect.bisect_right(self.ends, self.start + character)
-
-
 @dataclass(frozen=True)
 class Filled:
     """One filled context and the questions about it; index it to get a sample.
@@ -693,7 +651,7 @@ class Filled:
 
     budget: Budget
     drafts: Sequence[Draft]
-    context: Context
+    context: Filling
     mark: Callable[[Iterable[tuple[str, int]]], list[Part]]
     whole: bool
 
@@ -721,15 +679,15 @@ class Filled:
 
     def _tokens(self, before: str, after: str) -> int:
         """Return the number of tokens of the context between two texts."""
-        count, pieces = self.budget.count, self.context.pieces
-        if self.whole or not pieces:
+        count, units = self.budget.count, self.context.units
+        if self.whole or not units:
             return self.budget.tokenizer.count(before + self.context.text + after)
-        end = count(pieces[-1] + after) - count(pieces[-1])
+        end = count(units[-1] + after) - count(units[-1])
         return self._opening(before) + count(ANCHOR) + self.context.total + end
 
     def _opening(self, before: str) -> int:
-        """Return the tokens of a text and the first piece, less those of this piece elsewhere."""
-        first, count = self.context.pieces[0], self.budget.count
+        """Return the tokens of a text and the first unit, less those of this unit elsewhere."""
+        first, count = self.context.units[0], self.budget.count
         return count(before + first) - count(ANCHOR + self.context.seam + first)
 
     def __getitem__(self, number: int) -> Sample:
@@ -748,7 +706,7 @@ class Filled:
                     f" '{budget.tokenizer.name}': remove it from the texts."
                 )
         read, plain = self.lengths[number]
-        places, depths, order = self._places(draft, text), self.context.depths(), draft.order
+        positions, depths = self._positions(draft, text), self.context.depths
         return Sample(
             index=-1,
             input=text,
@@ -756,64 +714,63 @@ class Filled:
             length=plain + budget.tokens_to_generate,
             length_w_model_temp=read + budget.tokens_to_generate,
             answer_prefix=budget.prefix(draft),
-            token_position_answer=self._first_value(draft, places) if order else None,
-            parts=self._parts(draft, places, len(text)),
-            depths=[depths[at] for at in order],
-            token_positions=[places[at].token(0) for at in order],
+            token_position_answer=positions[draft.order[0]][1] if draft.order else None,
+            parts=self._parts(draft, positions, len(text)),
+            depths=[depths[at] for at in draft.order],
+            token_positions=[positions[at][0] for at in draft.order],
             golds=[[*gold] for gold in draft.golds],
             id=draft.id,
             cluster=draft.cluster,
             facts=draft.facts,
         )
 
-    def _places(self, draft: Draft, text: str) -> list[Place]:
-        """Return for each needle how to find its tokens in the plain text."""
-        context, spans = self.context, self.budget.tokenizer.spans
-        if self.whole and context.placed:
-            ends = [end for _, end in spans([text])[0]]
-            starts = context.starts()
-            return [Place(0, ends, len(draft.head) + starts[at.slot]) for at in context.placed]
-        places = []
-        for slot, _, _, first in context.placed:
-            before = ANCHOR + context.seam if slot else draft.head
-            ends = [end for _, end in spans([before + context.pieces[slot]])[0]]
-            earlier = self._opening(draft.head) + first if slot else 0
-            places.append(Place(earlier, ends, len(before)))
-        return places
+    def _positions(self, draft: Draft, text: str) -> list[list[int]]:
+        """Return the indices of tokens in the plain text, a list for each needle.
 
-    def _first_value(self, draft: Draft, places: Sequence[Place]) -> int:
-        """Return the index of the first token of the first value that the question asks for."""
-        at = draft.order[0]
-        needle, piece = draft.needles[at], self.context.pieces[self.context.placed[at].slot]
-        # A filling may have put a label before the needle.
-        return places[at].token(len(piece) - len(needle.text) + needle.value_start)
+        The first token of the needle, then that of its value, then that of each part within it.
+        """
+        context, spans, positions = self.context, self.budget.tokenizer.spans, []
+        if self.whole and context.slots:
+            ends, starts = [end for _, end in spans([text])[0]], context.starts(draft.head)
+        for needle, slot, first in zip(draft.needles, context.slots, context.firsts, strict=True):
+            unit, earlier = context.units[slot], 0
+            if self.whole:
+                start = starts[slot]
+            else:
+                before = ANCHOR + context.seam if slot else draft.head
+                ends, start = [end for _, end in spans([before + unit])[0]], len(before)
+                if slot:
+                    earlier = self._opening(draft.head) + first
+            # A filling may have put a label before the needle.
+            own = start + len(unit) - len(needle.text)
+            within = (own + part.start for part in needle.within)
+            wanted = [start, own + needle.value_start, *within]
+            positions.append([earlier + bisect.bisect_right(ends, at) for at in wanted])
+        return positions
 
-    def _parts(self, draft: Draft, places: Sequence[Place], size: int) -> list[Part]:
+    def _parts(self, draft: Draft, positions: list[list[int]], size: int) -> list[Part]:
         """Return the parts of a prompt of ``size`` characters."""
         context, begin, end = self.context, len(draft.head), size - len(draft.tail)
-        starts = [begin + start for start in context.starts()]
-        depths, asked = context.depths(), {*draft.order[: draft.asked]}
+        starts, asked = context.starts(draft.head), {*draft.order[: draft.asked]}
         parts = [*draft.head_parts]
-        for at, (needle, placed) in enumerate(zip(draft.needles, context.placed, strict=True)):
-            start, token = starts[placed.slot], places[at].token
-            stop = start + len(context.pieces[placed.slot])
+        for at, (needle, slot) in enumerate(zip(draft.needles, context.slots, strict=True)):
+            start, stop = starts[slot], starts[slot] + len(context.units[slot])
+            token, _, *inside = positions[at]
             role = draft.role if at in asked else "distractor"
             value = needle.text[slice(*needle.value)] if needle.value else None
-            parts.append(Part(role, start, stop, needle.key, value, depths[at], token(0)))
-            # A filling may have put a label before the needle.
+            parts.append(Part(role, start, stop, needle.key, value, context.depths[at], token))
             text = stop - len(needle.text)
             if needle.value:
                 parts.append(Part("value", text + needle.value[0], text + needle.value[1]))
-            for inner in needle.within:
+            for inner, position in zip(needle.within, inside, strict=True):
                 first, last = text + inner.start, text + inner.end
-                position, named = token(first - start), needle.text[inner.start : inner.end]
-                before = placed.first + position - token(0)
+                named = needle.text[inner.start : inner.end]
+                before = context.firsts[at] + position - token
                 depth = round(100 * before / max(1, context.total), 2)
                 parts.append(Part(inner.role, first, last, inner.key, named, depth, position))
         if end > begin:
             parts.append(Part("context", begin, end))
         parts.append(Part("question", end, size))
-        hidden = {placed.slot for placed in context.placed}
-        units = zip(context.pieces, starts, strict=True)
-        marked = self.mark(unit for slot, unit in enumerate(units) if slot not in hidden)
+        hidden, units = {*context.slots}, enumerate(zip(context.units, starts, strict=True))
+        marked = self.mark(unit for slot, unit in units if slot not in hidden)
         return in_order([*parts, *marked])

@@ -74,7 +74,7 @@ class Part(NamedTuple):
         The key and the value of a needle, a hop or a distractor, or None.
     depth
         Its depth in the context, from 0 (start) to 100 (end), see
-        `rulerlib.haystack.Context.depths`.
+        `rulerlib.haystack.Filling.depths`.
     token_position
         The index of its first token in the tokens of ``Sample.input``.
     """
@@ -259,7 +259,7 @@ class Sample(Record):
         question, by rising start. Empty in records of other tools.
     depths
         The depth of each needle, 0 (start) to 100 (end), see
-        `rulerlib.haystack.Context.depths`: first those of ``outputs``, in that order, then the
+        `rulerlib.haystack.Filling.depths`: first those of ``outputs``, in that order, then the
         others.
     token_positions
         For every needle, in the order of ``depths``, the index in the tokens of

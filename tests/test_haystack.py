@@ -92,20 +92,20 @@ def test_needles_stand_at_the_seam_nearest_to_their_depth(costs, depths):
     filling = Filling([f"u{i}" for i in range(len(costs))], costs, " ")
     needles = [f"NEEDLE{i}" for i in range(len(depths))]
     context = filling.insert(list(map(Needle, needles, depths)), [5] * len(depths))
-    assert [p for p in context.pieces if p.startswith("u")] == filling.units
-    assert [context.pieces[place.slot] for place in context.placed] == needles
-    starts = [*context.starts()]
-    assert all(map(context.text.startswith, context.pieces, starts))
+    assert [p for p in context.units if p.startswith("u")] == filling.units
+    assert [context.units[slot] for slot in context.slots] == needles
+    starts = context.starts("")
+    assert all(map(context.text.startswith, context.units, starts))
     sums = [sum(costs[:i]) for i in range(len(costs) + 1)]
     for number, (needle, depth) in enumerate(zip(needles, depths, strict=True)):
-        before = context.placed[number].first - 5 * number
+        before = context.firsts[number] - 5 * number
         best = min(abs(total - sums[-1] * depth / 100) for total in sums)
         assert abs(before - sums[-1] * depth / 100) == pytest.approx(best)
-        assert context.text[starts[context.placed[number].slot] :].startswith(needle)
-    # The same once more from the pieces alone: u3 costs what the list says, a needle five.
-    for needle, reached in zip(needles, context.depths(), strict=True):
-        tokens = [5 if piece[0] == "N" else costs[int(piece[1:])] for piece in context.pieces]
-        at = context.pieces.index(needle)
+        assert context.text[starts[context.slots[number]] :].startswith(needle)
+    # The same once more from the texts alone: u3 costs what the list says, a needle five.
+    for needle, reached in zip(needles, context.depths, strict=True):
+        tokens = [5 if piece[0] == "N" else costs[int(piece[1:])] for piece in context.units]
+        at = context.units.index(needle)
         before, after = sum(tokens[:at]), sum(tokens[at + 1 :])
         assert reached == pytest.approx(100 * before / (before + after or 1), abs=0.0051)
         if before + after:

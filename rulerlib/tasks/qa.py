@@ -40,17 +40,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from rulerlib.errors import ParameterError, flag, whole_number
-from rulerlib.haystack import (
-    Budget,
-    Context,
-    Draft,
-    Filling,
-    Needle,
-    Placed,
-    Take,
-    depth_of,
-    depths_of,
-)
+from rulerlib.haystack import Budget, Draft, Filling, Needle, Take, depth_of, depths_of
 from rulerlib.metrics import ANY
 from rulerlib.samples import Prediction
 from rulerlib.sources import Question, Rows, built_in, open_source
@@ -191,23 +181,23 @@ class Numbered(Filling):
             return self
         return Numbered(self._documents, self._chosen[:count], self._keys[:count], False)
 
-    def insert(self, needles: Sequence[Needle], costs: Sequence[int]) -> Context:
+    def insert(self, needles: Sequence[Needle], costs: Sequence[int]) -> Filling:
         plain = super().insert(needles, costs)
-        documents, seam, count = self._documents, self._documents.seam, len(plain.pieces)
-        endings = [0, *(documents.ending(piece) for piece in plain.pieces)][:count]
+        documents, seam, count = self._documents, self._documents.seam, len(plain.units)
+        endings = [0, *(documents.ending(unit) for unit in plain.units)][:count]
         labels = documents.label_costs(count)
         added = [label + ending for label, ending in zip(labels, endings, strict=False)]
         sums = [*itertools.accumulate(added, initial=0)]
-        pieces = [
-            f"{documents.label(number)}{seam}{piece}"
-            for number, piece in enumerate(plain.pieces, 1)
+        units = [
+            f"{documents.label(number)}{seam}{unit}" for number, unit in enumerate(plain.units, 1)
         ]
-        placed = []
-        for slot, before, cost, _ in plain.placed:
-            earlier = before + sums[slot]
-            # The extra cost of an ending is counted before the label.
-            placed.append(Placed(slot, earlier, cost + added[slot], earlier + endings[slot]))
-        return Context(pieces, plain.seam, plain.total + sums[-1], placed)
+        every = [cost + more for cost, more in zip(plain.costs, added, strict=True)]
+        # The extra cost of an ending is counted before the label.
+        firsts = [
+            first + sums[slot] + endings[slot]
+            for slot, first in zip(plain.slots, plain.firsts, strict=True)
+        ]
+        return Filling(units, every, plain.seam, plain.slots, firsts)
 
 
 class DocumentTask(Task):

@@ -184,9 +184,9 @@ class VariableTracking(Task):
         head, tail, prefix = self.prompt(names, value)
         text = f"{head}{context.text}{tail}{prefix} {self.wording.join(names)}"
         parts = [Part("example", 0, len(text))]
-        starts = context.starts()
-        for place, needle in zip(context.placed, needles, strict=True):
-            first = len(head) + starts[place.slot] + needle.value_start
+        starts = context.starts(head)
+        for slot, needle in zip(context.slots, needles, strict=True):
+            first = starts[slot] + needle.value_start
             parts.append(Part("value", first, first + NAME_LENGTH))
         return text + "\n\n", parts
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingExtraError, ParameterError
 from rulerlib.samples import Sample
-from rulerlib.tasks import common_words
+from rulerlib.languages import words as common
 
 pytest.importorskip("wordfreq")
 
@@ -122,7 +122,7 @@ def test_the_lighter_list_says_so_where_the_heavier_does_not_fit(words):
 
 def test_without_wordfreq(monkeypatch):
     monkeypatch.setitem(sys.modules, "wordfreq", None)
-    common_words.frequent.cache_clear()
+    common.frequent.cache_clear()
     with pytest.raises(MissingExtraError, match=r"rulerlib\[words\]"):
         Dataset("cwe", 4096, "da", "words")
 

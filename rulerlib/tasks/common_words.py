@@ -19,19 +19,17 @@ because part-match would find it there too.
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import random
 import re
-import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from rulerlib.errors import ParameterError, flag, load_package, whole_number
+from rulerlib.errors import ParameterError, flag, whole_number
 from rulerlib.files import digest
 from rulerlib.haystack import Draft, Filling, Pool, Sized, Take, largest, pool_of
 from rulerlib.languages import Language
@@ -52,11 +50,9 @@ CHUNK = 4096
 # Below this length RULER makes its lighter list.
 LIGHT_BELOW = 4096
 
-# The heavier list must leave this share of the length free, so that every sample's words fit.
-SPARE = 0.05
-
-# Letters of a word.
-SHORTEST, LONGEST = 3, 14
+# The heavier list is made if words of the mean cost need at most this share of the length. The rest
+# is for the template, the answer, and samples with longer words.
+SHARE = 0.8
 
 
 class Repeats(NamedTuple):
@@ -75,18 +71,6 @@ class Repeats(NamedTuple):
 # RULER's two settings.
 HEAVY = Repeats(30, 3, example_cw=10, example_ucw=3, example_words=3)
 LIGHT = Repeats(6, 1, example_cw=3, example_ucw=1, example_words=1)
-
-
-class Words(NamedTuple):
-    """The words of one sample, as places in the pool.
-
-    ``uncommon`` are those of the smallest list; a longer one takes more.
-    """
-
-    common: list[int]
-    uncommon: list[int]
-    example_common: list[int]
-    example_uncommon: list[int]
 
 
 @dataclass(frozen=True)
@@ -140,6 +124,8 @@ class CommonWords(Task):
     @cached_property
     def filler(self) -> Pool:
         """All words that the list can have."""
+        from rulerlib.languages.words import frequent
+
         most = self.budget.length // (LEAST_ENTRY * self._repeats(HEAVY).freq_ucw)
         return pool_of(frequent(self.language, max(TOP, most)), self.budget.tokenizer)
 
@@ -148,21 +134,12 @@ class CommonWords(Task):
         """Words that are not part of another word; only these can be answers."""
         words = self.filler.units
         parts = {
-            word[first : first + length]
+            word[start:end]
             for word in words
-            for length in range(SHORTEST, len(word))
-            for first in range(len(word) - length + 1)
+            for start, end in itertools.combinations(range(len(word) + 1), 2)
+            if end - start < len(word)
         }
         return [place for place, word in enumerate(words) if word not in parts]
-
-    def _draw(self, repeats: Repeats, rng: random.Random) -> Words:
-        count = self.num_cw
-        # The smallest list has an uncommon word for each common one.
-        sizes = [count, count, count * repeats.example_words] if self.few_shot else [count, 0, 0]
-        common = rng.sample(self._whole, count)
-        drawn = rng.sample(range(len(self.filler.units)), count + sum(sizes))
-        others = (word for word in drawn if word not in common)
-        return Words(common, *([*itertools.islice(others, size)] for size in sizes))
 
     # --- How often they occur ----------------------------------------------------------------
 
@@ -179,19 +156,20 @@ class CommonWords(Task):
 
         A warning says so if the lighter one is taken because of the tokenizer.
         """
-        budget = self.budget
-        if budget.length < LIGHT_BELOW:
+        length = self.budget.length
+        if length < LIGHT_BELOW:
             return self._repeats(LIGHT)
         if self.freq_cw is not None or self.freq_ucw is not None:
             return self._repeats(HEAVY)
-        # The same trial for every seed: a seed changes the words, not the setting.
-        rng = random.Random("trial")
-        drafts = [self._draft(self._draw(HEAVY, rng), HEAVY, rng) for _ in range(8)]
-        needed = max(budget.least(draft, self.filler.seam) for draft in drafts)
-        if needed * (1 + SPARE) <= budget.length:
+        lists = [self.num_cw * (HEAVY.freq_cw + HEAVY.freq_ucw)]
+        if self.few_shot:
+            example = HEAVY.example_cw + HEAVY.example_words * HEAVY.example_ucw
+            lists += [self.num_cw * example, self.num_cw]
+        mean = self.filler.total / len(self.filler.units)
+        if sum(self._number_costs[entries] + entries * mean for entries in lists) <= SHARE * length:
             return HEAVY
         warnings.warn(
-            f"{budget.length} tokens of '{budget.tokenizer.name}' do not hold RULER's list of"
+            f"{length} tokens of '{self.budget.tokenizer.name}' do not hold RULER's list of"
             f" common words; its lighter one is made. Set freq_cw and freq_ucw to decide yourself.",
             stacklevel=2,
         )
@@ -201,77 +179,72 @@ class CommonWords(Task):
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return the question with its example, and a function that makes the list."""
-        words = self._draw(self._setting, rng)
-        draft = self._draft(words, self._setting, rng)
-        return [draft], lambda room: self._fill(words, room, rng)
-
-    def _draft(self, words: Words, repeats: Repeats, rng: random.Random) -> Draft:
-        """Return the question of a sample, and what its smallest list costs."""
-        head, tail, prefix = self.wording.question("common_words", count=self.num_cw)
+        repeats, units, count = self._setting, self.filler.units, self.num_cw
+        common = rng.sample(self._whole, count)
+        # The smallest list has an uncommon word for each common one.
+        wanted = count * (2 + repeats.example_words) if self.few_shot else count
+        drawn = rng.sample(range(len(units)), count + wanted)
+        others = [word for word in drawn if word not in common][:wanted]
+        head, tail, prefix = self.wording.question("common_words", count=count)
         parts = list[Part]()
         if self.few_shot:
-            order = words.example_common * repeats.example_cw
-            order += words.example_uncommon * repeats.example_ucw
+            answer, uncommon = others[count : 2 * count], others[2 * count :]
+            order = answer * repeats.example_cw + uncommon * repeats.example_ucw
             rng.shuffle(order)
-            answer = self._listed(words.example_common)
-            example = f"{head}{' '.join(self._listed(order))}{tail}{prefix} {' '.join(answer)}"
+            example = f"{head}{' '.join(self._listed(order))}{tail}{prefix}"
+            example += f" {' '.join(self._listed(answer))}"
             parts = [Part("example", 0, len(example))]
             head = f"{example}\n\n{head}"
-        outputs = [self.filler.units[word] for word in words.common]
-        draft = Draft(head, tail, prefix, outputs, head_parts=parts)
-        draft.answer = " ".join(self._listed(words.common))
-        draft.least = self._cost(words, repeats)
-        return draft
+        draft = Draft(head, tail, prefix, [units[word] for word in common], head_parts=parts)
+        draft.answer = " ".join(self._listed(common))
+        draft.least = self._cost(common * repeats.freq_cw + others[:count] * repeats.freq_ucw)
+        return [draft], lambda room: self._fill(common, others, room, rng)
 
     def _listed(self, order: Sequence[int]) -> list[str]:
         """Return the entries of a list: ``"1. house"``, ``"2. ant"``, ..."""
         units = self.filler.units
         return [f"{number}. {units[word]}" for number, word in enumerate(order, 1)]
 
-    def _cost(self, words: Words, repeats: Repeats, more: Sequence[int] = ()) -> int:
-        """Return the tokens of a list with ``more`` uncommon words than the smallest."""
-        common, uncommon, pool = repeats.freq_cw, repeats.freq_ucw, self.filler.costs
-        entries = self._entries(repeats) + len(more) * uncommon
-        rare = sum(pool[word] for word in words.uncommon) + sum(pool[word] for word in more)
-        often = sum(pool[word] for word in words.common)
-        return self._number_costs[entries] + common * often + uncommon * rare
-
-    def _entries(self, repeats: Repeats) -> int:
-        """Return the number of entries of the smallest list."""
-        return self.num_cw * (repeats.freq_cw + repeats.freq_ucw)
-
     @cached_property
     def _number_costs(self) -> list[int]:
         """The tokens of the first 0, 1, 2, ... numbers of a list, for all that can be needed."""
-        heavy, cheapest = self._repeats(HEAVY), self.filler.cheapest
-        sums, at = [0], 0
-        # Until even a list of the cheapest words is too long, with one more word.
-        while at <= self._entries(heavy) or sums[at] + at * cheapest <= self.budget.length:
+        often, seldom, *_ = self._repeats(HEAVY)
+        least, cheapest, sums = self.num_cw * (often + seldom), self.filler.cheapest, [0]
+        while len(sums) <= least or sums[-1] + len(sums) * cheapest <= self.budget.length:
             numbers = [f"{number}." for number in range(len(sums), len(sums) + CHUNK)]
             for cost in costs(numbers, " ", self.budget.tokenizer):
                 sums.append(sums[-1] + cost)
-            at = len(sums) - 1 - heavy.freq_ucw
         return sums
 
-    def _fill(self, words: Words, room: int, rng: random.Random) -> Filling:
-        """Return the longest list that ``room`` tokens hold."""
-        repeats, pool, numbers = self._setting, self.filler, self._number_costs
-        # The entries that fit if each has the cheapest word.
-        most = bisect.bisect_right(
-            range(len(numbers)), room, key=lambda count: numbers[count] + count * pool.cheapest
-        )
-        enough = max(0, most - self._entries(repeats)) // repeats.freq_ucw + 1
-        taken = {word for kind in words for word in kind}
+    def _cost(self, order: Sequence[int]) -> int:
+        """Return the tokens of a list."""
+        pool = self.filler.costs
+        return self._number_costs[len(order)] + sum([pool[word] for word in order])
+
+    def _fill(self, common: list[int], others: list[int], room: int, rng: random.Random) -> Filling:
+        """Return the longest list that ``room`` tokens hold.
+
+        ``others`` are uncommon words of the smallest list, one for each common one, and then the
+        words of the example, which the list must not have.
+        """
+        pool, numbers, (often, seldom, *_) = self.filler, self._number_costs, self._setting
+        # The entries that fit if each has the cheapest word, and one more.
+        most = len(numbers) - 1
+        cheap = largest(lambda count: numbers[count] + count * pool.cheapest, room, most)
+        enough = max(0, cheap + 1 - self.num_cw * (often + seldom)) // seldom + 1
+        taken = {*common, *others}
         drawn = rng.sample(range(len(pool.units)), min(len(pool.units), enough + len(taken)))
         more = [word for word in drawn if word not in taken][:enough]
 
-        def make(count: int) -> tuple[list[str], int]:
-            uncommon = words.uncommon + more[:count]
-            order = words.common * repeats.freq_cw + uncommon * repeats.freq_ucw
-            rng.shuffle(order)
-            return self._listed(order), self._cost(words, repeats, more[:count])
+        def order(count: int) -> list[int]:
+            return common * often + (others[: self.num_cw] + more[:count]) * seldom
 
-        count = largest(lambda count: self._cost(words, repeats, more[:count]), room, len(more))
+        def make(count: int) -> tuple[list[str], int]:
+            words = order(count)
+            rng.shuffle(words)
+            return self._listed(words), self._cost(words)
+
+        count = largest(lambda count: self._cost(order(count)), room, len(more))
         if count == len(more) < enough:
             allowed = f"shorter, because the list needs more than the {len(pool.units)} words"
             allowed += f" that {self.language.code} has; a higher freq_ucw needs fewer"
@@ -294,41 +267,6 @@ class CommonWords(Task):
         last = re.split(r"(?<!\S)(?=1\. )", names["context"])[-1]
         words = Counter(re.findall(r"\d+\. (\S+)", last))
         return language.join([word for word, _ in words.most_common(int(names["count"]))])
-
-
-@cache
-def frequent(language: Language, most: int) -> tuple[str, ...]:
-    """Return the ``most`` most frequent words of a language in `wordfreq`, or all it has.
-
-    They are in lower case, of letters only. Words in another script than the pack's noise are left
-    out (the English list has Greek ones), as are the names, abbreviations and English words in the
-    pack's ``foreign.txt``.
-
-    >>> from rulerlib.languages import load
-    >>> frequent(load("da"), 5)
-    ('det', 'til', 'jeg', 'har', 'for')
-    """
-    wordfreq = load_package("wordfreq", "words", "Making a list of common words")
-    # wordfreq replaces a language that it lacks by the nearest one.
-    if language.code not in wordfreq.available_languages():
-        raise ParameterError("words", language.code, "a language that wordfreq has")
-    # Its data are frozen (version 3.1 is the last), so the same words come every time.
-    scripts = {_script(letter) for letter in language.noise if letter.isalpha()}
-    foreign = {*language.lines("foreign")}
-    words = dict[str, None]()
-    for word in map(str.lower, wordfreq.iter_wordlist(language.code)):
-        proper = word.isalpha() and SHORTEST <= len(word) <= LONGEST
-        if proper and word not in foreign and scripts.issuperset(map(_script, word)):
-            words[word] = None
-            if len(words) == most:
-                break
-    return tuple(words)
-
-
-@cache
-def _script(letter: str) -> str:
-    """Return the script of a letter, ``"LATIN"`` or ``"GREEK"``: the first word of its name."""
-    return unicodedata.name(letter, "").partition(" ")[0]
 
 
 TASKS = {"cwe": CommonWords()}

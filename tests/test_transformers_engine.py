@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import gc
 import io
 import json
 import shutil
 import sys
+import weakref
 
 import pytest
 from helpers_model import LIMIT, say, tiny_model
@@ -128,6 +130,23 @@ def test_joined_caches_equal_a_greedy_loop(tmp_path, base, kind, monkeypatch):
     for request, answer in zip(requests, models.in_order(engine, requests), strict=True):
         ids = ids_of(folder, request.prompt)
         assert answer.text == decode(folder, greedy(folder, ids, request.max_new_tokens, ends={2}))
+
+
+def test_the_memory_of_a_joined_cache_is_released_at_once(engine, monkeypatch):
+    joined, join = [], transformers_engine.join
+
+    def kept(*given):
+        cache = join(*given)
+        joined.append(weakref.ref(cache))
+        return cache
+
+    monkeypatch.setattr(transformers_engine, "join", kept)
+    gc.disable()
+    try:
+        say(engine, PROMPTS, NEW)
+        assert [cache() for cache in joined] == [None]
+    finally:
+        gc.enable()
 
 
 def test_plain_generate_gives_the_same_answers(base, engine, monkeypatch):

@@ -103,20 +103,20 @@ class Engine(Local):
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         requests = list(requests)
         prompts = [self._tokens(request) for request in requests]
-        for group, members in itertools.groupby(
-            range(len(requests)), lambda at: requests[at].group
-        ):
+        groups = itertools.groupby(range(len(requests)), lambda place: requests[place].group)
+        for group, members in groups:
             places = list(members)
             together = [prompts[place] for place in places]
             size = min(self.batch_size(_width(together)), len(places))
             try:
                 shared = None
                 if self._joins:
-                    start = [] if group is None else common_start(together)
-                    shared = self._read(start, empty_cache(self._model))
+                    common = [] if group is None else common_start(together)
+                    shared = self._read(common, empty_cache(self._model))
                 for first in range(0, len(places), size):
                     batch = places[first : first + size]
-                    asked, ids = [requests[at] for at in batch], [prompts[at] for at in batch]
+                    asked = [requests[place] for place in batch]
+                    ids = [prompts[place] for place in batch]
                     yield from zip(batch, self._answers(asked, ids, shared), strict=True)
             except torch().cuda.OutOfMemoryError as error:
                 allowed = f"shorter, or batch_size less than {size}: out of memory"
@@ -378,6 +378,7 @@ def join(caches: Sequence[Any], room: int) -> Any:
         join_layers(layers, room)
         if layers[0].is_sliding:
             layers[0].cumulative_length = length
+    # Without a reference to the cache itself, whose memory is then released as soon as possible.
     joined.update = partial(write, joined.layers)
     return joined
 

@@ -312,6 +312,37 @@ class Tables:
         return pd.DataFrame(rows)
 
 
+def with_and_without_template(name: str, by: Sequence[str]) -> pd.DataFrame:
+    """Return how far the chat template changes a model's scores, paired by question.
+
+    Parameters
+    ----------
+    name
+        A model with answers to the same questions in ``book/results`` (with its chat template) and
+        in ``book/results/plain`` (without).
+    by
+        What is compared separately, see `rulerlib.analysis.paired`.
+
+    Returns
+    -------
+    DataFrame
+        ``model``, ``by``, ``n``, the means ``template`` and ``plain`` by RULER's measure, their
+        ``difference`` and its 95% interval.
+    """
+    without = [*stored.predictions(stored.RESULTS / "plain" / name)]
+    asked = {(about["language"], about["length"]) for about, _ in without}
+    pairs = [
+        (about, answer)
+        for about, answer in stored.predictions(stored.RESULTS / name)
+        if (about["language"], about["length"]) in asked
+    ]
+    scores = analysis.scores(pairs + without)
+    template, plain = dict.fromkeys(scores["model"])
+    table = analysis.paired(scores, template, plain, measure="ruler", by=by)
+    table = table.rename(columns={template: "template", plain: "plain"}).assign(model=name)
+    return table[["model", *by, "n", "template", "plain", "difference", "low", "high"]]
+
+
 def main(arguments: Sequence[str]) -> None:
     """Make the tables: ``python -m book.tables params/results.yaml book/results/lille``.
 

@@ -55,6 +55,17 @@ def test_the_tables_of_a_model_follow_from_its_committed_answers(folder):
     )
 
 
+@pytest.mark.parametrize("name", ["smollm2", "qwen2.5-coder-0.5b"])
+def test_each_answer_without_a_chat_template_is_paired_with_one_that_has_it(name):
+    plain = [*stored.predictions(stored.RESULTS / "plain" / name)]
+    assert {about["format"]["chat"] for about, _ in plain} == {False}
+    [row] = results.with_and_without_template(name, ["language", "length"]).to_dict("records")
+    assert row["n"] == len(plain)
+    # The mean over tasks, whose numbers of answers differ.
+    by_task = analysis.accuracy(analysis.scores(plain), "ruler")["mean"]
+    assert row["plain"] == pytest.approx(by_task.mean())
+
+
 def test_two_languages_are_compared_by_newcombes_interval(tmp_path):
     """Method 10 of Newcombe 1998 for independent samples, with Wilson's intervals of scipy."""
     rows = [

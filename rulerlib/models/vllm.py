@@ -82,7 +82,8 @@ class Engine(Local):
         return None
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        waiting = enumerate(requests)
+        # The first prompt's length is checked before the weights are loaded.
+        waiting = ((at, request, self._tokens(request)) for at, request in enumerate(requests))
         running: dict[str, tuple[int, Request]] = {}
         ahead = next(waiting, None)
         engine = self._engine
@@ -91,10 +92,10 @@ class Engine(Local):
                 together = int(engine.vllm_config.scheduler_config.max_num_seqs)
                 while ahead is not None and len(running) < together + AHEAD:
                     self._asked += 1
-                    number, request = str(self._asked), ahead[1]
-                    prompt = {"prompt_token_ids": self._tokens(request)}
+                    number, (position, request, ids) = str(self._asked), ahead
+                    prompt = {"prompt_token_ids": ids}
                     engine.add_request(number, prompt, _sampling_parameters(request))
-                    running[number] = ahead
+                    running[number] = position, request
                     ahead = next(waiting, None)
                 for output in engine.step():
                     position, request = running.pop(output.request_id)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingExtraError, ParameterError
-from rulerlib.samples import Sample
 from rulerlib.languages import words as common
+from rulerlib.samples import Sample
 
 pytest.importorskip("wordfreq")
 

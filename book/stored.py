@@ -1,4 +1,4 @@
-"""Pack and unpack the answers of a model.
+r"""Pack and unpack the answers of a model.
 
 ``settings.json``
     The settings of each cell, one per line.
@@ -14,6 +14,13 @@ The answers to the studies of pages are in ``book/results/studies/``. To measure
 
     papermill notebooks/niah.ipynb runs/niah.ipynb -f params/book/niah.yaml
     python -m book.stored --pack runs/studies/niah/smollm2+dtype=float32 book/results/studies/niah
+
+Answers to prompts without a chat template are in ``book/results/plain/``::
+
+    papermill notebooks/niah.ipynb runs/plain.ipynb -p model smollm2 -p language en -p length 4096 \
+        -p num_lengths 1 -p num_samples 25 -p tasks niah_multikey_1 -p chat false \
+        -y 'engine_options: {dtype: float32}'
+    python -m book.stored --pack runs/smollm2+dtype=float32+chat=false book/results/plain/smollm2
 
 The questions are rebuilt from the settings, and their hashes are checked. A run with the same
 settings finds every answer; a run with more samples or lengths queries the model only for the rest.

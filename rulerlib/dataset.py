@@ -23,7 +23,17 @@ import rulerlib
 from rulerlib import languages, tasks, tokens
 from rulerlib.errors import LONGEST, DataError, ParameterError, dictionary, whole_number
 from rulerlib.files import digest
-from rulerlib.haystack import CHECKED_TOKENS, Budget, Draft, Filled, TooLongError, fill, read_texts
+from rulerlib.haystack import (
+    CHECKED_TOKENS,
+    Budget,
+    Draft,
+    Filling,
+    TooLongError,
+    fill,
+    make_sample,
+    prompt_lengths,
+    read_texts,
+)
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.tasks import Task
@@ -120,7 +130,7 @@ class Dataset:
             if token := self._tokenizer.control_token(text):
                 name = self._tokenizer.name
                 raise DataError(f"The texts contain '{token}', a control token of '{name}'.")
-        self._last: tuple[int, Filled] | None = None
+        self._last: tuple[int, list[Draft], Filling] | None = None
         self._check_drafts()
 
     def _read_texts(self) -> tuple[str, ...] | None:
@@ -162,24 +172,26 @@ class Dataset:
             generate: names the smallest number that works.
         """
         context, number = divmod(index, self.queries_per_context)
-        sample = self._context(context)[number]
+        drafts, filling = self._context(context)
+        mark, budget = self.maker.mark, self.maker.budget
+        sample = make_sample(drafts[number], filling, budget, mark, self.whole)
         if self.queries_per_context > 1:
             sample.context_id = context
         sample.index, sample.task, sample.language = index, self.task, self._language.code
         return sample
 
-    def _context(self, context: int) -> Filled:
-        """Return a filled context. The last one is kept, because its questions come in a row."""
+    def _context(self, context: int) -> tuple[list[Draft], Filling]:
+        """Return questions and their filled context. The last ones are kept for the next sample."""
         if self._last is None or self._last[0] != context:
             rng, queries = self._rng(context), self.queries_per_context
             try:
-                filled = self.maker.shared(context, rng, queries, self.whole)
+                drafts, filling = self.maker.shared(context, rng, queries, self.whole)
             except TooLongError as error:
                 allowed = f"at least {error.needed} for sample {context * queries}"
                 raise ParameterError("length", self.length, allowed) from error
-            self._check_answers(filled.drafts)
-            self._last = context, filled
-        return self._last[1]
+            self._check_answers(drafts)
+            self._last = context, drafts, filling
+        return self._last[1:]
 
     # --- What makes them --------------------------------------------------------------------------
 
@@ -268,7 +280,8 @@ class Dataset:
             drafts, take = maker.plan(context, self._rng(context), queries)
             with contextlib.suppress(TooLongError):
                 filled = fill(drafts, take, maker.filler.seam, short)
-                if filled.lengths[0] != replace(filled, whole=True).lengths[0]:
+                sums = prompt_lengths(drafts[0], filled, short)
+                if sums != prompt_lengths(drafts[0], filled, short, whole=True):
                     return True
         return False
 

@@ -12,14 +12,15 @@ RULER's scripts find the size that fits by tokenizing whole prompts again and ag
 'Three four. NEEDLE. Five. One two.'
 
 A family plans a `Draft` with its `Needle` values. `fill` puts the needles into as much of the
-haystack as the length allows, and counts:
+haystack as the length allows, and `make_sample` makes the prompt. It counts:
 
     special tokens + template and context + question + answer prefix + tokens to generate
 
 >>> budget = Budget(Words(), Frame(), length=24, tokens_to_generate=4)
 >>> needle = Needle("Code 12.", depth=0, value=(5, 7))
 >>> draft = Draft("Read. ", " Which code?", " It is", ["12"], [needle], order=[0], asked=1)
->>> sample = fill([draft], lambda room: haystack.take(room, 0), haystack.seam, budget)[0]
+>>> context = fill([draft], lambda room: haystack.take(room, 0), haystack.seam, budget)
+>>> sample = make_sample(draft, context, budget)
 >>> sample.input, sample.length
 ('Read. Code 12. One two. Three four. Five. Which code?', 22)
 
@@ -586,25 +587,18 @@ def needle_costs(draft: Draft, seam: str, tokenizer: Tokenizer) -> list[int]:
 
 
 def fill(
-    drafts: Sequence[Draft],
-    take: Take,
-    seam: str,
-    budget: Budget,
-    mark: Callable[[Iterable[tuple[str, int]]], list[Part]] = lambda units: [],
-    whole: bool = False,
-) -> Filled:
-    """Fill drafts that share a context with as much of the haystack as fits.
+    drafts: Sequence[Draft], take: Take, seam: str, budget: Budget, whole: bool = False
+) -> Filling:
+    """Return the context of drafts that share one: as much of the haystack as fits, and needles.
 
     Parameters
     ----------
     drafts, take
-        The questions about one context, and a function that fills a number of tokens.
+        The questions about the context, and a function that fills a number of tokens.
     seam
         The text between two units of the haystack.
     budget
         The length, and what it is counted with.
-    mark
-        Returns the parts of units, given the text and the first character of each.
     whole
         Whether to tokenize whole prompts instead of adding up the costs of units.
 
@@ -620,157 +614,155 @@ def fill(
     if room < least:
         raise TooLongError(fixed + least, budget.length)
 
-    def filled(filling: Filling) -> Filled:
-        return Filled(budget, drafts, filling.insert(needles, added), mark, whole)
+    def longest(context: Filling) -> int:
+        lengths = [max(prompt_lengths(draft, context, budget, whole)) for draft in drafts]
+        return max(lengths) + budget.tokens_to_generate
 
+    def size_of(count: int) -> int:
+        return longest(filling.first(count).insert(needles, added))
+
+    filling = take(room)
     if whole:
         # Units that share tokens cost less than their sum.
         filling = take(room + room // 4)
-        most = len(filling)
-        size = largest(lambda size: filled(filling.first(size)).longest, budget.length, most)
-        filling = filling.first(size)
-    else:
-        filling = take(room)
-    result = filled(filling)
+        filling = filling.first(largest(size_of, budget.length, len(filling)))
+    context = filling.insert(needles, added)
     # The first unit has no seam before it, and may cost a token more than its sum says.
-    while result.longest > budget.length and len(filling):
+    while longest(context) > budget.length and len(filling):
         filling = filling.first(len(filling) - 1)
-        result = filled(filling)
-    if result.longest > budget.length:
-        raise TooLongError(result.longest, budget.length)
-    return result
+        context = filling.insert(needles, added)
+    if longest(context) > budget.length:
+        raise TooLongError(longest(context), budget.length)
+    return context
 
 
-@dataclass(frozen=True)
-class Filled:
-    """One filled context and the questions about it; index it to get a sample.
+def prompt_lengths(
+    draft: Draft, context: Filling, budget: Budget, whole: bool = False
+) -> tuple[int, int]:
+    """Return the tokens of a prompt as the model reads it, and as plain text."""
+    around = budget.around(draft)
+    plain = draft.head, draft.tail + budget.prefix(draft)
+    read = _tokens(context, *around, budget, whole)
+    count = read if plain == around else _tokens(context, *plain, budget, whole)
+    return read + budget.frame.special, count
 
-    The drafts differ in the text after the context, in their references, and in which needles hold
-    these.
+
+def _tokens(context: Filling, before: str, after: str, budget: Budget, whole: bool) -> int:
+    """Return the number of tokens of a context between two texts."""
+    count, units = budget.count, context.units
+    if whole or not units:
+        return budget.tokenizer.count(before + context.text + after)
+    end = count(units[-1] + after) - count(units[-1])
+    return _opening(context, before, budget) + count(ANCHOR) + context.total + end
+
+
+def _opening(context: Filling, before: str, budget: Budget) -> int:
+    """Return the tokens of a text and the first unit, less those of this unit elsewhere."""
+    first, count = context.units[0], budget.count
+    return count(before + first) - count(ANCHOR + context.seam + first)
+
+
+def make_sample(
+    draft: Draft,
+    context: Filling,
+    budget: Budget,
+    mark: Callable[[Iterable[tuple[str, int]]], list[Part]] = lambda units: [],
+    whole: bool = False,
+) -> Sample:
+    """Return the sample of a question about a finished context, see `fill`.
+
+    Parameters
+    ----------
+    mark
+        Returns the parts of units, given the text and the first character of each.
+
+    Raises
+    ------
+    DataError
+        If its text contains a control token of the tokenizer.
     """
+    text = draft.head + context.text + draft.tail
+    for turn in budget.frame.cut(text):
+        if token := budget.tokenizer.control_token(turn):
+            raise DataError(
+                f"The text of a prompt contains '{token}', a control token of"
+                f" '{budget.tokenizer.name}': remove it from the texts."
+            )
+    read, plain = prompt_lengths(draft, context, budget, whole)
+    positions, depths = _positions(draft, context, budget, whole), context.depths
+    return Sample(
+        index=-1,
+        input=text,
+        outputs=draft.outputs,
+        length=plain + budget.tokens_to_generate,
+        length_w_model_temp=read + budget.tokens_to_generate,
+        answer_prefix=budget.prefix(draft),
+        token_position_answer=positions[draft.order[0]][1] if draft.order else None,
+        parts=_parts(draft, context, positions, mark, len(text)),
+        depths=[depths[at] for at in draft.order],
+        token_positions=[positions[at][0] for at in draft.order],
+        golds=[[*gold] for gold in draft.golds],
+        id=draft.id,
+        cluster=draft.cluster,
+        facts=draft.facts,
+    )
 
-    budget: Budget
-    drafts: Sequence[Draft]
-    context: Filling
-    mark: Callable[[Iterable[tuple[str, int]]], list[Part]]
-    whole: bool
 
-    def text(self, number: int) -> str:
-        """Return the prompt of a question, without the answer prefix."""
-        draft = self.drafts[number]
-        return draft.head + self.context.text + draft.tail
+def _positions(draft: Draft, context: Filling, budget: Budget, whole: bool) -> list[list[int]]:
+    """Return the indices of tokens in the plain text, a list for each needle.
 
-    @property
-    def longest(self) -> int:
-        """The number of tokens of the longest prompt, including the answer."""
-        return max(map(max, self.lengths)) + self.budget.tokens_to_generate
+    The first token of the needle, then that of its value, then that of each part within it.
+    """
+    spans, positions = budget.tokenizer.spans, []
+    if whole and context.slots:
+        text = draft.head + context.text + draft.tail
+        ends, starts = [end for _, end in spans([text])[0]], context.starts(draft.head)
+    for needle, slot, first in zip(draft.needles, context.slots, context.firsts, strict=True):
+        unit, earlier = context.units[slot], 0
+        if whole:
+            start = starts[slot]
+        else:
+            before = ANCHOR + context.seam if slot else draft.head
+            ends, start = [end for _, end in spans([before + unit])[0]], len(before)
+            if slot:
+                earlier = _opening(context, draft.head, budget) + first
+        # A filling may have put a label before the needle.
+        own = start + len(unit) - len(needle.text)
+        within = (own + part.start for part in needle.within)
+        wanted = [start, own + needle.value_start, *within]
+        positions.append([earlier + bisect.bisect_right(ends, at) for at in wanted])
+    return positions
 
-    @cached_property
-    def lengths(self) -> list[tuple[int, int]]:
-        """For each prompt its tokens as the model reads it, and as plain text."""
-        lengths = []
-        for draft in self.drafts:
-            around = self.budget.around(draft)
-            plain = draft.head, draft.tail + self.budget.prefix(draft)
-            read = self._tokens(*around)
-            count = read if plain == around else self._tokens(*plain)
-            lengths.append((read + self.budget.frame.special, count))
-        return lengths
 
-    def _tokens(self, before: str, after: str) -> int:
-        """Return the number of tokens of the context between two texts."""
-        count, units = self.budget.count, self.context.units
-        if self.whole or not units:
-            return self.budget.tokenizer.count(before + self.context.text + after)
-        end = count(units[-1] + after) - count(units[-1])
-        return self._opening(before) + count(ANCHOR) + self.context.total + end
-
-    def _opening(self, before: str) -> int:
-        """Return the tokens of a text and the first unit, less those of this unit elsewhere."""
-        first, count = self.context.units[0], self.budget.count
-        return count(before + first) - count(ANCHOR + self.context.seam + first)
-
-    def __getitem__(self, number: int) -> Sample:
-        """Return the sample of a question.
-
-        Raises
-        ------
-        DataError
-            If its text contains a control token of the tokenizer.
-        """
-        draft, budget, text = self.drafts[number], self.budget, self.text(number)
-        for turn in budget.frame.cut(text):
-            if token := budget.tokenizer.control_token(turn):
-                raise DataError(
-                    f"The text of a prompt contains '{token}', a control token of"
-                    f" '{budget.tokenizer.name}': remove it from the texts."
-                )
-        read, plain = self.lengths[number]
-        positions, depths = self._positions(draft, text), self.context.depths
-        return Sample(
-            index=-1,
-            input=text,
-            outputs=draft.outputs,
-            length=plain + budget.tokens_to_generate,
-            length_w_model_temp=read + budget.tokens_to_generate,
-            answer_prefix=budget.prefix(draft),
-            token_position_answer=positions[draft.order[0]][1] if draft.order else None,
-            parts=self._parts(draft, positions, len(text)),
-            depths=[depths[at] for at in draft.order],
-            token_positions=[positions[at][0] for at in draft.order],
-            golds=[[*gold] for gold in draft.golds],
-            id=draft.id,
-            cluster=draft.cluster,
-            facts=draft.facts,
-        )
-
-    def _positions(self, draft: Draft, text: str) -> list[list[int]]:
-        """Return the indices of tokens in the plain text, a list for each needle.
-
-        The first token of the needle, then that of its value, then that of each part within it.
-        """
-        context, spans, positions = self.context, self.budget.tokenizer.spans, []
-        if self.whole and context.slots:
-            ends, starts = [end for _, end in spans([text])[0]], context.starts(draft.head)
-        for needle, slot, first in zip(draft.needles, context.slots, context.firsts, strict=True):
-            unit, earlier = context.units[slot], 0
-            if self.whole:
-                start = starts[slot]
-            else:
-                before = ANCHOR + context.seam if slot else draft.head
-                ends, start = [end for _, end in spans([before + unit])[0]], len(before)
-                if slot:
-                    earlier = self._opening(draft.head) + first
-            # A filling may have put a label before the needle.
-            own = start + len(unit) - len(needle.text)
-            within = (own + part.start for part in needle.within)
-            wanted = [start, own + needle.value_start, *within]
-            positions.append([earlier + bisect.bisect_right(ends, at) for at in wanted])
-        return positions
-
-    def _parts(self, draft: Draft, positions: list[list[int]], size: int) -> list[Part]:
-        """Return the parts of a prompt of ``size`` characters."""
-        context, begin, end = self.context, len(draft.head), size - len(draft.tail)
-        starts, asked = context.starts(draft.head), {*draft.order[: draft.asked]}
-        parts = [*draft.head_parts]
-        for at, (needle, slot) in enumerate(zip(draft.needles, context.slots, strict=True)):
-            start, stop = starts[slot], starts[slot] + len(context.units[slot])
-            token, _, *inside = positions[at]
-            role = draft.role if at in asked else "distractor"
-            value = needle.text[slice(*needle.value)] if needle.value else None
-            parts.append(Part(role, start, stop, needle.key, value, context.depths[at], token))
-            text = stop - len(needle.text)
-            if needle.value:
-                parts.append(Part("value", text + needle.value[0], text + needle.value[1]))
-            for inner, position in zip(needle.within, inside, strict=True):
-                first, last = text + inner.start, text + inner.end
-                named = needle.text[inner.start : inner.end]
-                before = context.firsts[at] + position - token
-                depth = round(100 * before / max(1, context.total), 2)
-                parts.append(Part(inner.role, first, last, inner.key, named, depth, position))
-        if end > begin:
-            parts.append(Part("context", begin, end))
-        parts.append(Part("question", end, size))
-        hidden, units = {*context.slots}, enumerate(zip(context.units, starts, strict=True))
-        marked = self.mark(unit for slot, unit in units if slot not in hidden)
-        return in_order([*parts, *marked])
+def _parts(
+    draft: Draft,
+    context: Filling,
+    positions: list[list[int]],
+    mark: Callable[[Iterable[tuple[str, int]]], list[Part]],
+    size: int,
+) -> list[Part]:
+    """Return the parts of a prompt of ``size`` characters."""
+    begin, end = len(draft.head), size - len(draft.tail)
+    starts, asked = context.starts(draft.head), {*draft.order[: draft.asked]}
+    parts = [*draft.head_parts]
+    for at, (needle, slot) in enumerate(zip(draft.needles, context.slots, strict=True)):
+        start, stop = starts[slot], starts[slot] + len(context.units[slot])
+        token, _, *inside = positions[at]
+        role = draft.role if at in asked else "distractor"
+        value = needle.text[slice(*needle.value)] if needle.value else None
+        parts.append(Part(role, start, stop, needle.key, value, context.depths[at], token))
+        text = stop - len(needle.text)
+        if needle.value:
+            parts.append(Part("value", text + needle.value[0], text + needle.value[1]))
+        for inner, position in zip(needle.within, inside, strict=True):
+            first, last = text + inner.start, text + inner.end
+            named = needle.text[inner.start : inner.end]
+            before = context.firsts[at] + position - token
+            depth = round(100 * before / max(1, context.total), 2)
+            parts.append(Part(inner.role, first, last, inner.key, named, depth, position))
+    if end > begin:
+        parts.append(Part("context", begin, end))
+    parts.append(Part("question", end, size))
+    hidden, units = {*context.slots}, enumerate(zip(context.units, starts, strict=True))
+    marked = mark(unit for slot, unit in units if slot not in hidden)
+    return in_order([*parts, *marked])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
 from collections import Counter
@@ -24,6 +23,8 @@ from rulerlib.haystack import (
     Pool,
     TooLongError,
     fill,
+    make_sample,
+    prompt_lengths,
 )
 from rulerlib.prompts import Frame
 from rulerlib.tokens import Words
@@ -132,12 +133,14 @@ def test_sums_are_what_the_finished_prompt_has(kind):
         draft.order = [*range(len(needles))]
         budget = Budget(tokenizer, Frame(before="Hej. "), length, 16)
         try:
-            filled = fill([draft], lambda room: haystack.take(room, 1), " ", budget)
+            context = fill([draft], lambda room: haystack.take(room, 1), " ", budget)
         except TooLongError:
             return
-        assert filled.lengths == dataclasses.replace(filled, whole=True).lengths
-        assert filled.longest <= length
-        sample, spans = filled[0], tokenizer.spans([filled.text(0)])[0]
+        sums = prompt_lengths(draft, context, budget)
+        assert sums == prompt_lengths(draft, context, budget, whole=True)
+        sample = make_sample(draft, context, budget)
+        assert sample.length_w_model_temp == sums[0] + 16 <= length
+        spans = tokenizer.spans([sample.input])[0]
         for part in sample.parts_of("needle", "distractor"):
             start, end = spans[part.token_position]
             assert start <= part.start < end

@@ -38,7 +38,7 @@ from typing import ClassVar
 
 from rulerlib import frontier
 from rulerlib.errors import number, one_of
-from rulerlib.haystack import Draft, Filled, Filling, Haystack, Sized, Take, largest
+from rulerlib.haystack import Draft, Filling, Haystack, Sized, Take, largest
 from rulerlib.languages import Language
 from rulerlib.metrics import Scoring
 from rulerlib.metrics.short_answers import answer_line
@@ -291,14 +291,15 @@ class Records(Task):
 
         return Sized(make, room - least, "\n")
 
-    def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Filled:
+    def shared(
+        self, index: int, rng: random.Random, queries: int, whole: bool = False
+    ) -> tuple[list[Draft], Filling]:
         """See `Task.shared`; counts are taken from the finished context."""
-        shared = super().shared(index, rng, queries, whole)
-        (draft,) = shared.drafts
-        if draft.facts["asked"] == "count":
-            counts = tally(shared.context.text, self.language)
-            draft.outputs[:] = [str(counts[draft.facts["label"]])]
-        return shared
+        drafts, context = super().shared(index, rng, queries, whole)
+        for draft in drafts:
+            if draft.facts["asked"] == "count":
+                draft.outputs = [str(tally(context.text, self.language)[draft.facts["label"]])]
+        return drafts, context
 
     # --- The answer --------------------------------------------------------------------------
 

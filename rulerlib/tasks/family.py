@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from rulerlib.errors import DataError, MissingWordingError, ParameterError, whole_number
 from rulerlib.files import digest
-from rulerlib.haystack import Budget, Draft, Filled, Haystack, Take, TooLongError, fill, prose
+from rulerlib.haystack import Budget, Draft, Filling, Haystack, Take, TooLongError, fill, prose
 from rulerlib.languages import Language, read_toml
 from rulerlib.metrics import LIST, Scoring
 from rulerlib.samples import Part, Prediction
@@ -280,8 +280,10 @@ class Task(ABC):
         """A short hash of what the samples consist of besides the texts, or None."""
         return digest([repr(self.wording.section(self.section))]) if self.section else None
 
-    def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Filled:
-        """Return one context with ``queries`` questions.
+    def shared(
+        self, index: int, rng: random.Random, queries: int, whole: bool = False
+    ) -> tuple[list[Draft], Filling]:
+        """Return ``queries`` questions and the context that they share.
 
         Parameters
         ----------
@@ -301,7 +303,7 @@ class Task(ABC):
         while True:
             drafts, take = self.plan(index, rng, queries)
             try:
-                return fill(drafts, take, self.filler.seam, self.budget, self.mark, whole)
+                return drafts, fill(drafts, take, self.filler.seam, self.budget, whole)
             except TooLongError:
                 attempts += 1
                 if attempts == ATTEMPTS:

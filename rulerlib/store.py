@@ -40,8 +40,9 @@ METADATA = "metadata.json"
 
 DEFAULTS: dict[str, Any] = {
     "queries_per_context": 1,
-    # A parameter of needle tasks, which the first datasets did not have.
+    # A parameter of needle tasks that the first datasets did not have, and a former one of cwe.
     "present": 1.0,
+    "words": "wordfreq",
     # Recorded by earlier versions, which could cut long prompts.
     "allow_truncation": False,
     **PromptFormat().settings(),

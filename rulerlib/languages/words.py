@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from functools import cache
 
@@ -47,6 +48,22 @@ def frequent(language: Language, most: int) -> tuple[str, ...]:
             if len(words) == most:
                 break
     return tuple(words)
+
+
+@cache
+def whole(words: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the places of the words that are not part of another word.
+
+    >>> whole(("house", "use", "mouse", "ant"))
+    (0, 2, 3)
+    """
+    parts = {
+        word[start:end]
+        for word in words
+        for start, end in itertools.combinations(range(len(word) + 1), 2)
+        if end - start < len(word)
+    }
+    return tuple(place for place, word in enumerate(words) if word not in parts)
 
 
 @cache

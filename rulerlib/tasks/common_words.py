@@ -19,7 +19,6 @@ because part-match would find it there too.
 
 from __future__ import annotations
 
-import itertools
 import random
 import re
 import warnings
@@ -27,7 +26,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rulerlib.errors import ParameterError, flag, whole_number
 from rulerlib.files import digest
@@ -41,9 +40,6 @@ from rulerlib.tokens import costs
 # The most frequent words of a language that are used; rarer ones only if the length needs them.
 TOP = 15_000
 
-# An entry of the list has at least this many tokens: a number, a full stop and a word.
-LEAST_ENTRY = 3
-
 # Numbers whose tokens are counted at once.
 CHUNK = 4096
 
@@ -51,8 +47,8 @@ CHUNK = 4096
 LIGHT_BELOW = 4096
 
 # The heavier list is made if words of the mean cost need at most this share of the length. The rest
-# is for the template, the answer, and samples with longer words.
-SHARE = 0.8
+# is for the example, the template, the answer, and samples with longer words.
+SHARE = 0.5
 
 
 class Repeats(NamedTuple):
@@ -109,10 +105,6 @@ class CommonWords(Task):
         if common <= uncommon:
             raise ParameterError("freq_cw", common, f"more than freq_ucw ({uncommon})")
 
-    def stated(self) -> dict[str, Any]:
-        """Return the parameters as a dataset records them, with a former one for old datasets."""
-        return {**self.settings(), "words": "wordfreq"}
-
     # --- The words ---------------------------------------------------------------------------
 
     @property
@@ -126,20 +118,9 @@ class CommonWords(Task):
         """All words that the list can have."""
         from rulerlib.languages.words import frequent
 
-        most = self.budget.length // (LEAST_ENTRY * self._repeats(HEAVY).freq_ucw)
+        # An entry has at least three tokens: a number, a full stop and a word.
+        most = self.budget.length // (3 * self._repeats(HEAVY).freq_ucw)
         return pool_of(frequent(self.language, max(TOP, most)), self.budget.tokenizer)
-
-    @cached_property
-    def _whole(self) -> list[int]:
-        """Words that are not part of another word; only these can be answers."""
-        words = self.filler.units
-        parts = {
-            word[start:end]
-            for word in words
-            for start, end in itertools.combinations(range(len(word) + 1), 2)
-            if end - start < len(word)
-        }
-        return [place for place, word in enumerate(words) if word not in parts]
 
     # --- How often they occur ----------------------------------------------------------------
 
@@ -147,8 +128,7 @@ class CommonWords(Task):
         """Return a setting with the frequencies that are set, if any is."""
         if self.freq_cw is None and self.freq_ucw is None:
             return usual
-        freq_cw, freq_ucw = self.freq_cw or HEAVY.freq_cw, self.freq_ucw or HEAVY.freq_ucw
-        return usual._replace(freq_cw=freq_cw, freq_ucw=freq_ucw)
+        return usual._replace(freq_cw=self.freq_cw or 30, freq_ucw=self.freq_ucw or 3)
 
     @cached_property
     def _setting(self) -> Repeats:
@@ -156,18 +136,14 @@ class CommonWords(Task):
 
         A warning says so if the lighter one is taken because of the tokenizer.
         """
-        length = self.budget.length
+        length, heavy = self.budget.length, self._repeats(HEAVY)
         if length < LIGHT_BELOW:
             return self._repeats(LIGHT)
-        if self.freq_cw is not None or self.freq_ucw is not None:
-            return self._repeats(HEAVY)
-        lists = [self.num_cw * (HEAVY.freq_cw + HEAVY.freq_ucw)]
-        if self.few_shot:
-            example = HEAVY.example_cw + HEAVY.example_words * HEAVY.example_ucw
-            lists += [self.num_cw * example, self.num_cw]
+        entries = self.num_cw * (heavy.freq_cw + heavy.freq_ucw)
         mean = self.filler.total / len(self.filler.units)
-        if sum(self._number_costs[entries] + entries * mean for entries in lists) <= SHARE * length:
-            return HEAVY
+        fits = self._number_costs[entries] + entries * mean <= SHARE * length
+        if fits or self.freq_cw or self.freq_ucw:
+            return heavy
         warnings.warn(
             f"{length} tokens of '{self.budget.tokenizer.name}' do not hold RULER's list of"
             f" common words; its lighter one is made. Set freq_cw and freq_ucw to decide yourself.",
@@ -179,25 +155,26 @@ class CommonWords(Task):
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return the question with its example, and a function that makes the list."""
+        from rulerlib.languages.words import whole
+
         repeats, units, count = self._setting, self.filler.units, self.num_cw
-        common = rng.sample(self._whole, count)
+        common = rng.sample(whole(tuple(units)), count)
         # The smallest list has an uncommon word for each common one.
         wanted = count * (2 + repeats.example_words) if self.few_shot else count
         drawn = rng.sample(range(len(units)), count + wanted)
         others = [word for word in drawn if word not in common][:wanted]
         head, tail, prefix = self.wording.question("common_words", count=count)
-        parts = list[Part]()
+        draft = Draft(head, tail, prefix, [units[word] for word in common])
+        draft.answer = " ".join(self._listed(common))
+        draft.least = self._cost(common * repeats.freq_cw + others[:count] * repeats.freq_ucw)
         if self.few_shot:
             answer, uncommon = others[count : 2 * count], others[2 * count :]
             order = answer * repeats.example_cw + uncommon * repeats.example_ucw
             rng.shuffle(order)
             example = f"{head}{' '.join(self._listed(order))}{tail}{prefix}"
             example += f" {' '.join(self._listed(answer))}"
-            parts = [Part("example", 0, len(example))]
-            head = f"{example}\n\n{head}"
-        draft = Draft(head, tail, prefix, [units[word] for word in common], head_parts=parts)
-        draft.answer = " ".join(self._listed(common))
-        draft.least = self._cost(common * repeats.freq_cw + others[:count] * repeats.freq_ucw)
+            draft.head = f"{example}\n\n{head}"
+            draft.head_parts = [Part("example", 0, len(example))]
         return [draft], lambda room: self._fill(common, others, room, rng)
 
     def _listed(self, order: Sequence[int]) -> list[str]:
@@ -218,8 +195,7 @@ class CommonWords(Task):
 
     def _cost(self, order: Sequence[int]) -> int:
         """Return the tokens of a list."""
-        pool = self.filler.costs
-        return self._number_costs[len(order)] + sum([pool[word] for word in order])
+        return self._number_costs[len(order)] + sum(self.filler.costs[word] for word in order)
 
     def _fill(self, common: list[int], others: list[int], room: int, rng: random.Random) -> Filling:
         """Return the longest list that ``room`` tokens hold.
@@ -228,10 +204,9 @@ class CommonWords(Task):
         words of the example, which the list must not have.
         """
         pool, numbers, (often, seldom, *_) = self.filler, self._number_costs, self._setting
-        # The entries that fit if each has the cheapest word, and one more.
-        most = len(numbers) - 1
-        cheap = largest(lambda count: numbers[count] + count * pool.cheapest, room, most)
-        enough = max(0, cheap + 1 - self.num_cw * (often + seldom)) // seldom + 1
+        # The entries that fit if each has the cheapest word.
+        most = largest(lambda count: numbers[count] + count * pool.cheapest, room, len(numbers) - 1)
+        enough = max(0, most + 1 - self.num_cw * (often + seldom)) // seldom + 1
         taken = {*common, *others}
         drawn = rng.sample(range(len(pool.units)), min(len(pool.units), enough + len(taken)))
         more = [word for word in drawn if word not in taken][:enough]

@@ -139,7 +139,7 @@ def by_fact(table: pd.DataFrame, fact: str, by: Sequence[str] = BY) -> pd.DataFr
     rows = table.assign(**{fact: [facts.get(fact) for facts in table["facts"]]})
     rows = rows.dropna(subset=fact)
     if rows.empty:
-        why = table.attrs.get("why", f"No question has a value of '{fact}'.")
+        why = table.attrs.get("why", f"No question records '{fact}', so there is nothing to show.")
         return nothing(why, [*by, fact])
     return accuracy(rows, by=(*by, fact))
 

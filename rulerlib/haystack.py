@@ -618,14 +618,13 @@ def fill(
         lengths = [max(prompt_lengths(draft, context, budget, whole)) for draft in drafts]
         return max(lengths) + budget.tokens_to_generate
 
-    def size_of(count: int) -> int:
+    def longest_of(count: int) -> int:
         return longest(filling.first(count).insert(needles, added))
 
-    filling = take(room)
+    # Units that share tokens cost less than their sum.
+    filling = take(room + room // 4 if whole else room)
     if whole:
-        # Units that share tokens cost less than their sum.
-        filling = take(room + room // 4)
-        filling = filling.first(largest(size_of, budget.length, len(filling)))
+        filling = filling.first(largest(longest_of, budget.length, len(filling)))
     context = filling.insert(needles, added)
     # The first unit has no seam before it, and may cost a token more than its sum says.
     while longest(context) > budget.length and len(filling):

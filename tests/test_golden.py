@@ -113,6 +113,9 @@ def samples(kind: str, places: Iterable[tuple[str, str, int]]) -> Iterator[tuple
 def further() -> Iterator[tuple[str, str]]:
     for task, options in FURTHER.items():
         yield task, made(task, 2048, "da", make_tokenizer("bytelevel"), **options)
+    # This tokenizer merges text across units, so whole prompts are tokenized.
+    for task in ("niah_single_2", "niah_multikey_2", "vt", "fwe"):
+        yield f"{task}, merging", made(task, 2048, "da", make_tokenizer("merging"))
 
 
 def prompts() -> Iterator[tuple[str, str]]:

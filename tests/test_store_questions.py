@@ -45,6 +45,14 @@ def test_other_settings_are_refused_by_name(tmp_path):
     assert tree(tmp_path) == before
 
 
+def test_a_former_setting_with_its_only_value_left_is_no_difference(tmp_path):
+    path = store.write_questions(Given(some_samples(2), knobs={"words": "wordfreq"}), tmp_path)
+    assert store.write_questions(Given(some_samples(2), knobs={}), tmp_path) == path
+    store.write_questions(Given(some_samples(2), knobs={"words": "text"}), tmp_path / "text")
+    with pytest.raises(RunMismatchError, match="'text', not 'wordfreq'"):
+        store.write_questions(Given(some_samples(2), knobs={}), tmp_path / "text")
+
+
 def put(path, *samples):
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [{"input": "a", "outputs": ["b"], "index": 0, **sample} for sample in samples]

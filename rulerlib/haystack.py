@@ -12,9 +12,11 @@ RULER's scripts find the size that fits by tokenizing whole prompts again and ag
 'Three four. NEEDLE. Five. One two.'
 
 A family plans a `Draft` with its `Needle` values. `fill` puts the needles into as much of the
-haystack as the length allows, and `make_sample` makes the prompt. It counts:
+haystack as the length allows, and counts:
 
     special tokens + template and context + question + answer prefix + tokens to generate
+
+`make_sample` returns the record of the finished prompt.
 
 >>> budget = Budget(Words(), Frame(), length=24, tokens_to_generate=4)
 >>> needle = Needle("Code 12.", depth=0, value=(5, 7))
@@ -589,7 +591,7 @@ def needle_costs(draft: Draft, seam: str, tokenizer: Tokenizer) -> list[int]:
 def fill(
     drafts: Sequence[Draft], take: Take, seam: str, budget: Budget, whole: bool = False
 ) -> Filling:
-    """Return the context of drafts that share one: as much of the haystack as fits, and needles.
+    """Return the context that drafts share: as much of the haystack as fits, and the needles.
 
     Parameters
     ----------

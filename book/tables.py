@@ -199,7 +199,11 @@ def tabulate(plan: Plan, runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
     cells = dict(list(analysis.of_measure(scores).groupby(list(analysis.BY), sort=False)))
     keys = accuracy[list(analysis.BY)].itertuples(index=False, name=None)
     accuracy["right"] = [right(cells[key]) for key in keys]
-    effective = pd.concat([analysis.effective_lengths(scores, each) for each in plan.thresholds])
+    # A task that was asked in one language only is missing in the others.
+    asked = [*dict.fromkeys(scores["task"])]
+    effective = pd.concat(
+        [analysis.effective_lengths(scores, each, tasks=asked) for each in plan.thresholds]
+    )
     languages = (part for _, part in scores.groupby("language", sort=False))
     examples = pd.concat([analysis.error_examples(part) for part in languages])
     if len(examples):
@@ -209,7 +213,7 @@ def tabulate(plan: Plan, runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
             table[column] = [json.dumps(each, ensure_ascii=False) for each in table[column]]
     return {
         "accuracy": accuracy.reindex(columns=ACCURACY),
-        "averages": analysis.by_length(scores),
+        "averages": analysis.by_length(scores, tasks=asked),
         "effective": effective,
         "depths": analysis.by_depth(scores, bins=10),
         "errors": analysis.errors(scores),
